@@ -1,0 +1,1 @@
+"""PostgreSQL and Valkey from wheels, and the supervisor that runs them beside the platform."""

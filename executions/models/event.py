@@ -1,0 +1,20 @@
+"""What happened to an execution, in order."""
+
+from django.db import models
+
+from executions.models.execution import Execution
+
+
+class ExecutionEvent(models.Model):
+    """Append-only, numbered per execution. Partitioned by time, so that old ones are dropped and not deleted."""
+
+    pk = models.CompositePrimaryKey("execution_id", "sequence", "at")
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="events")
+    sequence = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=60)
+    step = models.CharField(max_length=200, blank=True, default="")
+    data = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.sequence} {self.kind}"

@@ -1,0 +1,67 @@
+"""One run of one blueprint version."""
+
+import uuid
+
+from django.db import models
+
+from executions.models.blueprint import BlueprintVersion
+from executions.states import TERMINAL_EXECUTION, ExecutionState
+
+
+class Execution(models.Model):
+    """What was asked for and how it stands; written by executions.transitions alone."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    blueprint_version = models.ForeignKey(
+        BlueprintVersion, on_delete=models.PROTECT, related_name="executions"
+    )
+    state = models.CharField(
+        max_length=16, choices=ExecutionState.choices, default=ExecutionState.QUEUED
+    )
+    # How the run will end, set by its last checkpoint; the state follows once its context is gone.
+    outcome = models.CharField(max_length=16, blank=True, default="")
+    code = models.CharField(max_length=40, blank=True, default="")
+    message = models.TextField(blank=True, default="")
+    inputs = models.JSONField(default=dict)
+    seed = models.BigIntegerField()
+    isolation = models.CharField(max_length=16)
+    isolation_reason = models.CharField(max_length=200)
+    catalogue = models.CharField(
+        max_length=64, help_text="The version of the node catalogue it is bound to."
+    )
+    # The checkpoint's optimistic version, and the step that comes next.
+    version = models.PositiveIntegerField(default=0)
+    next_step = models.CharField(max_length=200, blank=True, default="")
+    last_event = models.PositiveIntegerField(default=0, help_text="The number of the newest event.")
+    requested_by = models.CharField(max_length=200)
+    worker = models.CharField(
+        max_length=200, blank=True, default="", help_text="Where it ran last."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=ExecutionState.values), name="execution_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(outcome="") | models.Q(outcome__in=sorted(TERMINAL_EXECUTION)),
+                name="execution_outcome_known",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(finished_at__isnull=True)
+                ^ models.Q(state__in=sorted(TERMINAL_EXECUTION)),
+                name="execution_finished_when_terminal",
+            ),
+        )
+        indexes = (models.Index(fields=("-created_at", "id"), name="execution_newest"),)
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def public_id(self) -> str:
+        """The id as people see it."""
+        return f"exec_{self.id}"

@@ -1,0 +1,42 @@
+"""One node of the blueprint within one execution; its row is its checkpoint."""
+
+from django.db import models
+
+from executions.models.execution import Execution
+from executions.states import StepState
+
+
+class Step(models.Model):
+    """Written by executions.transitions alone."""
+
+    # Its own index would repeat the beginning of step_path_once.
+    execution = models.ForeignKey(
+        Execution, on_delete=models.CASCADE, related_name="steps", db_index=False
+    )
+    position = models.PositiveIntegerField()
+    path = models.CharField(max_length=200)
+    uses = models.CharField(max_length=200)
+    state = models.CharField(max_length=16, choices=StepState.choices, default=StepState.PENDING)
+    attempt = models.PositiveIntegerField(default=0)
+    epoch = models.PositiveIntegerField(default=0, help_text="The placement that claimed it last.")
+    output = models.JSONField(null=True)
+    code = models.CharField(max_length=40, blank=True, default="")
+    message = models.TextField(blank=True, default="")
+    cause = models.TextField(blank=True, default="")
+    # Says, after a lost connection, whether the checkpoint was written.
+    token = models.UUIDField(null=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("execution", "position")
+        constraints = (
+            models.UniqueConstraint(fields=("execution", "path"), name="step_path_once"),
+            models.UniqueConstraint(fields=("execution", "position"), name="step_position_once"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=StepState.values), name="step_state_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.path

@@ -1,0 +1,19 @@
+"""The nodes that a runtime environment offers, as its runner described them."""
+
+from django.db import models
+
+from tenants.rights import DatabaseRights, HasRights
+
+
+class Catalogue(HasRights, models.Model):
+    """Immutable; its version is the hash of its content. Web and workers read it instead of importing step code."""
+
+    database_rights = DatabaseRights(tenant=("SELECT",))
+
+    version = models.CharField(max_length=64, primary_key=True)
+    nodes = models.JSONField()
+    packages = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.version[:12]

@@ -1,0 +1,52 @@
+"""The row by which an execution waits, is placed, is fenced and is cancelled."""
+
+from django.db import models
+
+from executions.placement.models.catalogue import Catalogue
+from executions.placement.models.worker import Worker
+from executions.states import TicketState
+from tenants.models import Tenant
+from tenants.rights import DatabaseRights, HasRights
+
+
+class Ticket(HasRights, models.Model):
+    """Exists until its execution is terminal. A slot is held exactly while it is placed.
+
+    (execution, epoch, worker) is the fence: claim, checkpoint and close lock this row FOR SHARE in their own
+    statement, and whoever ends a placement raises the epoch in the same statement.
+    """
+
+    database_rights = DatabaseRights(tenant=("SELECT", "INSERT", "UPDATE", "DELETE"))
+
+    execution_id = models.UUIDField(primary_key=True)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="tickets")
+    state = models.CharField(
+        max_length=16, choices=TicketState.choices, default=TicketState.WAITING
+    )
+    epoch = models.PositiveIntegerField(default=1)
+    worker = models.ForeignKey(Worker, on_delete=models.PROTECT, null=True, related_name="tickets")
+    isolation = models.CharField(max_length=16)
+    catalogue = models.ForeignKey(Catalogue, on_delete=models.PROTECT, related_name="tickets")
+    cancel_requested = models.BooleanField(default=False)
+    waiting_since = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=TicketState.values), name="ticket_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state=TicketState.PLACED) ^ models.Q(worker__isnull=True),
+                name="ticket_has_worker_when_placed",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("tenant", "waiting_since"),
+                name="ticket_waiting",
+                condition=models.Q(state=TicketState.WAITING),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.execution_id} {self.state}"

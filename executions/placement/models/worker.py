@@ -1,0 +1,28 @@
+"""One boot of one worker process."""
+
+import uuid
+
+from django.db import models
+
+from executions.placement.models.catalogue import Catalogue
+from tenants.rights import HasRights
+
+
+class Worker(HasRights, models.Model):
+    """Alive while its lease, on the database's clock, has not lapsed."""
+
+    boot = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    node_name = models.CharField(max_length=200)
+    lane = models.CharField(max_length=200, unique=True)
+    capacity = models.PositiveIntegerField()
+    isolation_levels = models.JSONField(default=list)
+    catalogue = models.ForeignKey(Catalogue, on_delete=models.PROTECT, related_name="workers")
+    started_at = models.DateTimeField(auto_now_add=True)
+    lease_until = models.DateTimeField()
+    draining = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = (models.Index(fields=("lease_until",), name="worker_by_lease"),)
+
+    def __str__(self) -> str:
+        return self.node_name

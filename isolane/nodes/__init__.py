@@ -1,0 +1,5 @@
+"""The built-in nodes."""
+
+from isolane.nodes import data
+
+__all__ = ["data"]

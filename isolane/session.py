@@ -1,0 +1,176 @@
+"""The runner's side of the protocol: one execution at a time.
+
+Timing: a step runs until it returns; nobody here looks at its deadline, the worker kills.
+Model: the main thread runs steps, `async def` ones on the execution's own event loop; a daemon
+thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
+Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left
+open is torn down at CLOSE, and what cannot be (threads, processes) is reported.
+Failure: a gone worker ends the whole process group at once; a broken protocol ends the process.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import os
+import queue
+import signal
+import threading
+import time
+from typing import Any, NoReturn
+
+from isolane.baseline import Baseline
+from isolane.capture import Capture
+from isolane.context import ExecutionContext, NodeContext
+from isolane.node import Node, NodeRegistry
+from isolane.protocol import (
+    MAX_OUTPUT,
+    Cancel,
+    Catalogue,
+    Close,
+    Closed,
+    Describe,
+    Frame,
+    Keepalive,
+    Level,
+    Log,
+    Open,
+    ProtocolError,
+    Ready,
+    Run,
+    dump,
+)
+from isolane.results import Code, StepError, StepResult
+from isolane.stream import Stream
+from isolane.text import storable
+
+EXIT_PROTOCOL = 4
+_ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
+
+
+class Execution(ExecutionContext):
+    """An open context with the event loop of its async steps."""
+
+    def __init__(self, opened: Open) -> None:
+        super().__init__(opened)
+        self.baseline = Baseline()
+        self._runner: asyncio.Runner | None = None
+
+    def call(self, node: Node, ctx: NodeContext, parameters: dict[str, Any]) -> Any:
+        """Call a node and return what it returns, awaited if need be."""
+        if not inspect.iscoroutinefunction(node.function):
+            # A context variable that one step sets must not be seen by the next execution.
+            return contextvars.copy_context().run(node.function, ctx, **parameters)
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+            self.on_close(self._runner.close)
+        return self._runner.run(node.function(ctx, **parameters))
+
+
+class Session:
+    """Serves the frames of one stream."""
+
+    def __init__(self, stream: Stream, registry: NodeRegistry) -> None:
+        self._stream = stream
+        self._registry = registry
+        self._capture = Capture(self._log)
+        self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+        self._execution: Execution | None = None
+        self._step: str | None = None
+
+    def install(self) -> None:
+        """Capture the process's output, and keep forked children off the stream."""
+        self._capture.install()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def serve(self, packages: dict[str, str], python: str) -> NoReturn:
+        """Answer frames until the stream ends, and the process with it."""
+        threading.Thread(target=self._read, name="isolane-reader", daemon=True).start()
+        while True:
+            match self._inbox.get():
+                case Describe():
+                    nodes = tuple(node.description() for node in self._registry)
+                    self._stream.send(Catalogue(nodes=nodes, packages=packages, python=python))
+                case Open() as frame if self._execution is None:
+                    self._execution = Execution(frame)
+                    self._stream.send(Ready())
+                case Run() as frame if self._execution is not None:
+                    self._stream.send(self._run(self._execution, frame))
+                case Close() if self._execution is not None:
+                    self._close(self._execution)
+                case _:
+                    os._exit(EXIT_PROTOCOL)
+
+    def _run(self, execution: Execution, run: Run) -> StepResult:
+        self._step = run.step
+        try:
+            output = self._call(execution, run)
+            result = StepResult.succeeded(step=run.step, attempt=run.attempt, output=output)
+        except BaseException as error:  # noqa: BLE001 - SystemExit, too, is a step's failure
+            result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
+        self._capture.finish()
+        self._step = None
+        return result
+
+    def _call(self, execution: Execution, run: Run) -> Any:
+        node = self._registry.get(run.uses)
+        if node is None:
+            raise StepError(Code.SKILL_NOT_FOUND, f"this runtime has no node {run.uses}")
+        parameters = node.checked(run.parameters)
+        deadline = time.monotonic() + run.timeout_s
+        ctx = NodeContext(execution, run, deadline=deadline, emit=self._stream.send)
+        output = execution.call(node, ctx, parameters)
+        _check_output(node.name, output)
+        return output
+
+    def _close(self, execution: Execution) -> None:
+        found = (*execution.close(), *execution.baseline.restore())
+        errors = tuple(storable(error, _ERROR_MAX) for error in found[:_ERRORS_MAX])
+        self._execution = None
+        self._stream.send(Closed(errors=errors))
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._accept(self._stream.receive())
+        except ProtocolError:
+            os._exit(EXIT_PROTOCOL)
+        finally:
+            _end_group()
+
+    def _accept(self, frame: Frame) -> None:
+        match frame:
+            case Cancel():
+                # The worker asks only between READY and CLOSE; later it means nothing.
+                if self._execution is not None:
+                    self._execution.cancel()
+            case Keepalive():
+                pass
+            case _:
+                self._inbox.put(frame)
+
+    def _log(self, level: Level, message: str) -> None:
+        if self._step is not None:
+            self._stream.send(Log(step=self._step, level=level, message=message))
+
+    def _forked(self) -> None:
+        # Two processes writing frames to one stream would cut each other's in two.
+        self._step = None
+        self._stream.close()
+
+
+def _check_output(name: str, output: Any) -> None:
+    try:
+        size = len(dump(output))
+    except ProtocolError as error:
+        message = f"node {name} returned what cannot be kept: {error}"
+        raise StepError(Code.POLICY_VIOLATION, message) from None
+    if size > MAX_OUTPUT:
+        message = f"node {name} returned {size} bytes of JSON, over the limit of {MAX_OUTPUT}"
+        raise StepError(Code.OUTPUT_TOO_LARGE, message)
+
+
+def _end_group() -> NoReturn:
+    # As leader of its own group, the runner takes along what its steps started.
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)

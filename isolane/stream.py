@@ -1,0 +1,107 @@
+"""Frames over a socket.
+
+Timing: a call blocks until its frame went through or its time is over, however slow the peer is.
+Model: any number of threads send; one thread receives.
+Guarantee: frames arrive whole and in order; one left half read is continued by the next call.
+Failure: StreamClosedError when the peer is gone, TimeoutError, ProtocolError. After a send that
+timed out the stream is cut in the middle of a frame and good for nothing.
+"""
+
+import select
+import socket
+import threading
+import time
+from collections import deque
+
+from isolane.protocol import HEADER, Frame, decode, encode, frame_size
+
+_CHUNK = 64 * 1024
+
+
+class StreamClosedError(ConnectionError):
+    """The peer closed its end."""
+
+
+class Stream:
+    """One end of the stream between a worker and a runner."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.settimeout(0.0)
+        self._sock = sock
+        self._received = bytearray()
+        self._lock = threading.Lock()
+        self._sender: int | None = None  # the thread that holds the lock
+        self._late: deque[bytes] = deque()
+
+    def send(self, frame: Frame, timeout: float | None = None) -> None:
+        """Send a frame, waiting at most timeout seconds for a peer that does not read."""
+        data, deadline = encode(frame), _deadline(timeout)
+        if self._sender == threading.get_ident():
+            # A finaliser ran and printed while this very thread was sending: its frame comes next.
+            self._late.append(data)
+            return
+        with self._lock:
+            self._sender = threading.get_ident()
+            try:
+                self._write(data, deadline)
+                while self._late:
+                    self._write(self._late.popleft(), deadline)
+            finally:
+                self._sender = None
+
+    def receive(self, timeout: float | None = None) -> Frame:
+        """Return the next frame, waiting at most timeout seconds for all of it."""
+        deadline = _deadline(timeout)
+        while (frame := self._take()) is None:
+            self._wait(select.POLLIN, deadline)
+            self._read()
+        return frame
+
+    def close(self) -> None:
+        """Close this end; the thread that receives must not be receiving."""
+        self._sock.close()
+
+    def _take(self) -> Frame | None:
+        if len(self._received) < HEADER.size:
+            return None
+        size = frame_size(bytes(self._received[: HEADER.size]))
+        if len(self._received) < size:
+            return None
+        data = bytes(self._received[:size])
+        del self._received[:size]
+        return decode(data)
+
+    def _read(self) -> None:
+        try:
+            chunk = self._sock.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except ConnectionError as error:
+            raise StreamClosedError(str(error)) from None
+        if not chunk:
+            raise StreamClosedError("the peer closed the stream")
+        self._received += chunk
+
+    def _write(self, data: bytes, deadline: float | None) -> None:
+        rest = memoryview(data)
+        while rest:
+            self._wait(select.POLLOUT, deadline)
+            try:
+                rest = rest[self._sock.send(rest) :]
+            except BlockingIOError:
+                continue
+            except ConnectionError as error:
+                raise StreamClosedError(str(error)) from None
+
+    def _wait(self, event: int, deadline: float | None) -> None:
+        poll = select.poll()
+        poll.register(self._sock, event)
+        remaining_ms = None if deadline is None else (deadline - time.monotonic()) * 1000
+        if remaining_ms is not None and remaining_ms <= 0:
+            raise TimeoutError("the peer took too long")
+        if not poll.poll(remaining_ms):
+            raise TimeoutError("the peer took too long")
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout

@@ -1,0 +1,66 @@
+"""The base of every error that a caller may see: a stable code, an HTTP status, a sentence with the way out."""
+
+from typing import ClassVar
+
+
+class IsolaneError(Exception):
+    """An expected failure; its text is safe to show to the caller."""
+
+    code: ClassVar[str] = "internal_error"
+    http_status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    title: ClassVar[str] = "Something went wrong on our side"
+
+    def __init__(self, detail: str, *, field: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+
+
+class InvalidInput(IsolaneError):
+    """A value that the caller sent does not fit; the detail names it and what would fit."""
+
+    code = "invalid_input"
+    http_status = 400
+    title = "The request does not fit"
+
+
+class NotFound(IsolaneError):
+    """There is no such thing, or the caller may not know that there is."""
+
+    code = "not_found"
+    http_status = 404
+    title = "Not found"
+
+
+class Conflict(IsolaneError):
+    """The request is well formed, but the present state forbids it."""
+
+    code = "conflict"
+    http_status = 409
+    title = "The present state forbids this"
+
+
+class Forbidden(IsolaneError):
+    """The caller is known but lacks the right."""
+
+    code = "permission_denied"
+    http_status = 403
+    title = "Not allowed"
+
+
+class Unauthenticated(IsolaneError):
+    """The caller did not show who it is, or the credential is not valid."""
+
+    code = "not_authenticated"
+    http_status = 401
+    title = "Not authenticated"
+
+
+class Unavailable(IsolaneError):
+    """A server that we need does not answer; the same request may succeed later."""
+
+    code = "unavailable"
+    http_status = 503
+    retryable = True
+    title = "Temporarily unavailable"

@@ -1,0 +1,150 @@
+"""A child process: how it is described, started, watched and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+LOG_LIMIT = 10 * 1024 * 1024  # bytes
+TAIL_LINES = 20
+POLL_INTERVAL = 0.02  # seconds
+KILL_TIMEOUT = 10.0  # seconds that the kernel may take to end a killed process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Child:
+    """What to run; `env` is the whole environment, or None for a copy of ours."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] | None = None
+    cwd: Path | None = None
+    user: int | None = None
+    group: int | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_timeout: float = 10.0
+    # Sent by the kernel when the supervisor dies, however it dies.
+    death_signal: signal.Signals = signal.SIGKILL
+    ready: Callable[[], bool] | None = None
+    ready_timeout: float = 30.0
+    restart: bool = True
+
+
+class ChildProcess:
+    """One started process with its own session, so that Ctrl-C reaches only the supervisor."""
+
+    def __init__(self, child: Child, logs: Path) -> None:
+        self.child = child
+        with _open_log(log_path(logs, child.name)) as log:
+            self._process = subprocess.Popen(  # noqa: S603 - argv comes from our own code
+                [*_launcher(child), *child.argv],
+                env=None if child.env is None else dict(child.env),
+                cwd=child.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        """Whether it ended; it is not reaped yet, so its pid still names its process group."""
+        if self._process.returncode is not None:
+            return True
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, flags) is not None
+
+    def reap(self) -> int:
+        """Kill what is left of its process group and return the exit status."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait(KILL_TIMEOUT)
+
+    def end(self, *, hastened: Callable[[], bool]) -> bool:
+        """Stop it and its descendants; False if it had to be killed."""
+        family = self._descendants()
+        if not self.has_ended():
+            self._process.send_signal(self.child.stop_signal)
+        deadline = time.monotonic() + self.child.stop_timeout
+        while not (self.has_ended() or hastened() or time.monotonic() > deadline):
+            time.sleep(POLL_INTERVAL)
+        in_time = self.has_ended()
+        family |= self._descendants()
+        self.reap()
+        _kill(family)
+        return in_time
+
+    def _descendants(self) -> set[psutil.Process]:
+        """Also those with a session of their own, such as PostgreSQL's backends."""
+        try:
+            return set(psutil.Process(self.pid).children(recursive=True))
+        except psutil.NoSuchProcess:
+            return set()
+
+
+def describe_exit(status: int) -> str:
+    """An exit status in words."""
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"
+
+
+def log_path(logs: Path, name: str) -> Path:
+    """Where the output of the child `name` goes."""
+    return logs / f"{name}.log"
+
+
+def log_tail(logs: Path, name: str) -> str:
+    """The last lines that the child `name` has written."""
+    with log_path(logs, name).open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
+        lines = log.read().decode(errors="replace").splitlines()
+    return "\n".join(lines[-TAIL_LINES:])
+
+
+def _launcher(child: Child) -> list[str]:
+    # Isolated and without site: quick, and untouched by the child's PYTHON* variables.
+    interpreter = [sys.executable, "-I", "-S", str(LAUNCHER)]
+    account = ["-" if number is None else str(number) for number in (child.user, child.group)]
+    return [*interpreter, str(os.getpid()), str(int(child.death_signal)), *account]
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    if path.exists() and path.stat().st_size > LOG_LIMIT:
+        path.replace(path.with_suffix(".log.1"))
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _kill(processes: set[psutil.Process]) -> None:
+    """Kill and wait; psutil compares start times, so a reused pid is safe."""
+    deadline = time.monotonic() + KILL_TIMEOUT
+    while left := [process for process in processes if _runs(process)]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"still running after SIGKILL: {left}")
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        time.sleep(POLL_INTERVAL)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        # A zombie waits only for its new parent to take note of it.
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

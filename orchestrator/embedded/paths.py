@@ -1,0 +1,159 @@
+"""Where the embedded servers keep their data, sockets, logs, state and secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.embedded.account import Account, server_account
+from orchestrator.embedded.private_files import make_private_directory
+
+SYSTEM_ROOT = Path("/var/lib/isolane")
+SHORT_ROOT = Path("/tmp")  # noqa: S108 - its directory is checked for owner and mode before use
+MAX_SOCKET_PATH = 107  # bytes: sun_path holds 108 with its closing zero
+LONGEST_SOCKET_NAME = ".s.PGSQL.5432"
+
+
+@dataclass(frozen=True)
+class EmbeddedPaths:
+    """The places of one stack; everything lies below `home`, except where that cannot work.
+
+    Two things may lie elsewhere: sockets, if their path would be too long, and, for root, what
+    PostgreSQL touches: it runs as `nobody`, who cannot pass through the closed `home`. The link
+    `home/postgres` then says where, so a moved project finds its data and a new one gets new data.
+    """
+
+    home: Path
+    system_root: Path = SYSTEM_ROOT
+
+    def __post_init__(self) -> None:
+        # The servers have other working directories than we.
+        object.__setattr__(self, "home", self.home.absolute())
+
+    @classmethod
+    def for_project(cls, root: Path) -> EmbeddedPaths:
+        """The places of the stack that belongs to a checkout."""
+        return cls(root.resolve() / ".isolane")
+
+    @property
+    def state_file(self) -> Path:
+        return self.home / "state.json"
+
+    @property
+    def secrets_file(self) -> Path:
+        return self.home / "secrets.json"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.home / "lock"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def valkey(self) -> Path:
+        """Valkey's working directory: configuration and append-only file."""
+        return self.home / "valkey"
+
+    @property
+    def postgres(self) -> Path:
+        """What belongs to PostgreSQL, its link resolved: valid after `prepare`."""
+        return (self.home / "postgres").resolve()
+
+    @property
+    def postgres_data(self) -> Path:
+        return self.postgres / "data"
+
+    @property
+    def postgres_sockets(self) -> Path:
+        """Where PostgreSQL's socket lies: for root within what `nobody` can reach."""
+        return self.postgres / "run" if _is_root() else self.sockets
+
+    @property
+    def sockets(self) -> Path:
+        """Where our own sockets lie: below `home`, or in a short directory if that is too long."""
+        wanted = self.home / "run"
+        return wanted if _fits(wanted) else self._short_sockets
+
+    @property
+    def _short_sockets(self) -> Path:
+        digest = hashlib.sha256(os.fsencode(self.home.resolve())).hexdigest()[:10]
+        return SHORT_ROOT / f"isolane-{os.geteuid()}-{digest}"
+
+    def prepare(self) -> None:
+        """Create what is missing; directories that exist keep their permissions."""
+        account = server_account()
+        self.prepare_home()
+        for directory in (self.logs, self.valkey, self.sockets):
+            make_private_directory(directory)
+        if account is None:
+            make_private_directory(self.home / "postgres")
+        else:
+            self._prepare_elsewhere(account)
+
+    def prepare_home(self) -> None:
+        """Create `home` alone, which the lock needs before anything else is touched."""
+        self.home.parent.mkdir(parents=True, exist_ok=True)
+        make_private_directory(self.home)
+
+    def clear(self) -> None:
+        """Remove everything except the lock; nothing of the stack may be running."""
+        for place in self._outside_home():
+            shutil.rmtree(place)
+        for entry in self.home.iterdir() if self.home.exists() else ():
+            if entry == self.lock_file:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def remove(self) -> None:
+        """Remove everything, also what lies outside `home`; nothing may be running."""
+        self.clear()
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.home)
+
+    def _outside_home(self) -> list[Path]:
+        places = []
+        link = self.home / "postgres"
+        if link.is_symlink() and self.postgres.parent == self.system_root.resolve():
+            places.append(self.postgres)
+        if self.sockets == self._short_sockets:
+            places.append(self._short_sockets)
+        return [place for place in places if place.exists()]
+
+    def _prepare_elsewhere(self, account: Account) -> None:
+        link = self.home / "postgres"
+        if link.is_symlink() and not link.exists():
+            link.unlink()  # somebody removed the data: begin anew
+        if not link.is_symlink():
+            link.symlink_to(self._new_elsewhere())
+        run = self.postgres / "run"
+        run.mkdir(mode=0o700, exist_ok=True)
+        account.take(run, 0o700)
+
+    def _new_elsewhere(self) -> Path:
+        """A directory whose name nobody else has, passable for `nobody`."""
+        if not self.system_root.exists():
+            self.system_root.mkdir(parents=True)
+            self.system_root.chmod(0o755)
+        place = Path(tempfile.mkdtemp(dir=self.system_root, prefix=""))
+        place.chmod(0o755)
+        # For whoever finds the directory and wonders what it is.
+        (place / "home").write_text(f"{self.home.resolve()}\n", encoding="utf-8")
+        return place
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _fits(directory: Path) -> bool:
+    return len(os.fsencode(directory / LONGEST_SOCKET_NAME)) <= MAX_SOCKET_PATH

@@ -1,0 +1,59 @@
+"""The database and roles of the platform, as an operator would make them on a server of his own."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+DATABASE = "isolane"
+OWNER = "isolane_owner"
+LOGIN = "isolane_login"
+
+# Every attribute is named, so that a role which somebody changed by hand is set right.
+OWNER_ATTRIBUTES = sql.SQL(
+    "LOGIN INHERIT CREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS"
+)
+LOGIN_ATTRIBUTES = sql.SQL(
+    "LOGIN NOINHERIT NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS"
+)
+
+
+def bootstrap(
+    connection: psycopg.Connection[tuple[object, ...]], *, owner_password: str, login_password: str
+) -> None:
+    """Create what is missing; `connection` is a superuser's, in autocommit."""
+    _ensure_role(connection, OWNER, OWNER_ATTRIBUTES, owner_password)
+    _ensure_role(connection, LOGIN, LOGIN_ATTRIBUTES, login_password)
+    _ensure_database(connection)
+
+
+def _ensure_role(
+    connection: psycopg.Connection[tuple[object, ...]],
+    name: str,
+    attributes: sql.SQL,
+    password: str,
+) -> None:
+    found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
+    # Hashed here, so that the password is in no log and no statistics of the server.
+    hashed = connection.pgconn.encrypt_password(
+        password.encode(), name.encode(), b"scram-sha-256"
+    ).decode()
+    connection.execute(
+        sql.SQL("{verb} ROLE {name} {attributes} PASSWORD {password}").format(
+            verb=sql.SQL("ALTER" if found else "CREATE"),
+            name=sql.Identifier(name),
+            attributes=attributes,
+            password=sql.Literal(hashed),
+        )
+    )
+
+
+def _ensure_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    database, owner, login = map(sql.Identifier, (DATABASE, OWNER, LOGIN))
+    found = connection.execute(
+        "SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)
+    ).fetchone()
+    if not found:
+        connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
+    connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+    connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, login))

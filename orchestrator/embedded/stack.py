@@ -1,0 +1,76 @@
+"""Both embedded servers together, as the CLI and the tests use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from orchestrator.embedded.child import Child
+from orchestrator.embedded.paths import EmbeddedPaths
+from orchestrator.embedded.postgres import EmbeddedPostgres
+from orchestrator.embedded.secrets import Secrets, load_secrets
+from orchestrator.embedded.valkey import EmbeddedValkey
+
+
+class EmbeddedServers:
+    """Call `prepare`, start `children` in their order, call `bootstrap`, use the URLs."""
+
+    def __init__(
+        self,
+        paths: EmbeddedPaths,
+        *,
+        durable: bool,
+        postgres_settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.paths = paths
+        self._durable = durable
+        self._postgres_settings = postgres_settings
+
+    def prepare(self) -> None:
+        """Make directories, secrets, cluster and configuration, as far as they are missing."""
+        self.paths.prepare()
+        self.postgres.prepare()
+        self.valkey.prepare()
+
+    def children(self) -> list[Child]:
+        """The servers for the supervisor; each is ready when it answers."""
+        return [self.postgres.child(), self.valkey.child()]
+
+    def bootstrap(self) -> None:
+        """Create database and roles, or set them right; needs a running PostgreSQL."""
+        self.postgres.bootstrap()
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """What was generated for this stack; valid after `prepare`, like everything below."""
+        return load_secrets(self.paths.secrets_file)
+
+    @cached_property
+    def postgres(self) -> EmbeddedPostgres:
+        return EmbeddedPostgres(
+            self.paths, self.secrets, durable=self._durable, settings=self._postgres_settings
+        )
+
+    @cached_property
+    def valkey(self) -> EmbeddedValkey:
+        return EmbeddedValkey(self.paths, self.secrets, durable=self._durable)
+
+    @property
+    def login_url(self) -> str:
+        """`DATABASE_URL`."""
+        return self.postgres.login_url
+
+    @property
+    def owner_url(self) -> str:
+        """`DATABASE_OWNER_URL`."""
+        return self.postgres.owner_url
+
+    @property
+    def superuser_url(self) -> str:
+        """For tests that measure at the server."""
+        return self.postgres.superuser_url
+
+    @property
+    def redis_url(self) -> str:
+        """`REDIS_URL`, in the form `unix://:password@/path`."""
+        return self.valkey.url

@@ -1,0 +1,165 @@
+"""The environment of the process, read in this one place and typed.
+
+Every variable `X` may be given as `X_FILE`, the path of a file that holds the value (Docker and Kubernetes
+secrets). Without DATABASE_URL the process belongs to an embedded stack: the supervisor hands the values down, and a
+process started by hand beside it finds them in the stack's state file.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_urlsafe
+from urllib.parse import urlsplit, urlunsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from orchestrator.core.keyring import is_valid_key
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Env:
+    """What the operator decided."""
+
+    embedded: bool
+    database_url: str
+    database_owner_url: str
+    redis_url: str
+    secret_key: str
+    encryption_keys: tuple[str, ...]
+    base_host: str
+    allowed_hosts: tuple[str, ...]
+    behind_tls: bool
+    flower_user: str
+    flower_password: str
+    worker_concurrency: int
+    worker_capacity: int
+    node_packages: tuple[str, ...]
+    node_paths: tuple[str, ...]
+    database_pool_size: int
+    log_level: str
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """Where the embedded stack keeps its things."""
+    return Path(environ.get("ISOLANE_HOME", PROJECT_ROOT / ".isolane"))
+
+
+def read(environ: Mapping[str, str] | None = None) -> Env:
+    """Read and check the environment; a missing or wrong value raises with the variable's name."""
+    reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
+    embedded = reader.flag("ISOLANE_EMBEDDED", default=not reader.text("DATABASE_URL", ""))
+    concurrency = reader.integer("ISOLANE_WORKER_CONCURRENCY", 6, least=2)
+    env = Env(
+        embedded=embedded,
+        database_url=reader.text("DATABASE_URL", ""),
+        database_owner_url=reader.text("DATABASE_OWNER_URL", ""),
+        redis_url=_redis_url(reader.required("REDIS_URL", embedded, "")),
+        secret_key=reader.required("SECRET_KEY", embedded, token_urlsafe(50)),
+        encryption_keys=_keys(reader.required("ENCRYPTION_KEYS", embedded, "")),
+        base_host=reader.required("BASE_HOST", embedded, "localhost"),
+        allowed_hosts=reader.words("ALLOWED_HOSTS", ()),
+        behind_tls=reader.flag("ISOLANE_BEHIND_TLS", default=not embedded),
+        flower_user=reader.text("FLOWER_USER", "admin"),
+        flower_password=reader.text("FLOWER_PASSWORD", ""),
+        worker_concurrency=concurrency,
+        # A placed run always finds a thread, and so do its duplicates when the worker is full.
+        worker_capacity=reader.integer("ISOLANE_WORKER_CAPACITY", concurrency - 2 or 1, least=1),
+        node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
+        node_paths=reader.words("ISOLANE_NODE_PATHS", ()),
+        database_pool_size=reader.integer("DATABASE_POOL_SIZE", 20, least=2),
+        log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),
+    )
+    if env.worker_capacity >= env.worker_concurrency:
+        raise ImproperlyConfigured(
+            f"ISOLANE_WORKER_CAPACITY ({env.worker_capacity}) must be smaller than "
+            f"ISOLANE_WORKER_CONCURRENCY ({env.worker_concurrency})."
+        )
+    return env
+
+
+def _with_embedded_stack(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Add what a running embedded stack tells, unless the operator named servers."""
+    if environ.get("DATABASE_URL") or environ.get("DATABASE_URL_FILE"):
+        return environ
+    try:
+        state = json.loads((home(environ) / "state.json").read_text())
+    except (OSError, ValueError):
+        return environ
+    return {**state.get("environment", {}), **environ}
+
+
+class _Reader:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def text(self, name: str, default: str) -> str:
+        if value := self._environ.get(name, "").strip():
+            return value
+        if path := self._environ.get(f"{name}_FILE"):
+            try:
+                return Path(path).read_text().strip()
+            except OSError as error:
+                raise ImproperlyConfigured(
+                    f"{name}_FILE: cannot read {path!r}: {error.strerror}."
+                ) from None
+        return default
+
+    def required(self, name: str, embedded: bool, default: str) -> str:  # noqa: FBT001 - private
+        value = self.text(name, default if embedded else "")
+        if not value and not embedded:
+            raise ImproperlyConfigured(
+                f"{name} is not set. Set {name} or {name}_FILE, "
+                "or leave DATABASE_URL out to use the embedded stack."
+            )
+        return value
+
+    def words(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self.text(name, "").replace(",", " ").split()) or default
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self.text(name, "").lower()
+        if value not in {"", "1", "0", "true", "false", "yes", "no"}:
+            raise ImproperlyConfigured(f"{name} is {value!r}; use 1 or 0.")
+        return value in {"1", "true", "yes"} if value else default
+
+    def integer(self, name: str, default: int, *, least: int) -> int:
+        value = self.text(name, str(default))
+        if not value.isdecimal() or int(value) < least:
+            raise ImproperlyConfigured(
+                f"{name} is {value!r}; use a whole number from {least} upward."
+            )
+        return int(value)
+
+
+def _keys(value: str) -> tuple[str, ...]:
+    keys = tuple(value.replace(",", " ").split())
+    for position, key in enumerate(keys, start=1):
+        if not is_valid_key(key):
+            raise ImproperlyConfigured(
+                f"ENCRYPTION_KEYS: key {position} is not 32 bytes in URL-safe base64; "
+                "make one with 'isolane keys generate'."
+            )
+    return keys
+
+
+def _redis_url(value: str) -> str:
+    """One form for all: redis://, rediss:// or unix://[:password@]/path."""
+    parts = urlsplit(value)
+    if parts.scheme == "redis+socket":
+        parts = parts._replace(scheme="unix")
+    if value and parts.scheme not in REDIS_SCHEMES:
+        raise ImproperlyConfigured(
+            f"REDIS_URL starts with {parts.scheme!r}; use one of {', '.join(REDIS_SCHEMES)}."
+        )
+    return urlunsplit(parts)
+
+
+def broker_url(redis_url: str) -> str:
+    """The same server in the words of kombu, which calls a Unix socket redis+socket."""
+    parts = urlsplit(redis_url)
+    return urlunsplit(parts._replace(scheme="redis+socket")) if parts.scheme == "unix" else redis_url

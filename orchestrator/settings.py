@@ -1,0 +1,212 @@
+"""Django and Celery settings; every value that an operator decides comes from orchestrator.env."""
+
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict
+
+from orchestrator import env as environment
+from tenants.postgresql import reset
+
+ENV = environment.read()
+
+BASE_DIR = environment.PROJECT_ROOT
+DEBUG = False
+SECRET_KEY = ENV.secret_key
+ENCRYPTION_KEYS = ENV.encryption_keys
+EMBEDDED = ENV.embedded
+
+# --- Hosts: the base host serves the platform, <anything in the Domain table> serves one tenant.
+BASE_HOST = ENV.base_host
+ALLOWED_HOSTS = list(ENV.allowed_hosts) or [BASE_HOST, f".{BASE_HOST}"]
+if EMBEDDED:
+    ALLOWED_HOSTS += ["127.0.0.1", "[::1]"]
+ROOT_URLCONF = "orchestrator.urls"
+ASGI_APPLICATION = "orchestrator.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+
+# --- Apps: the two lists are disjoint, so that no table of a tenant can be found in public by mistake.
+SHARED_APPS = [
+    "tenants",
+    "executions.placement",
+    "django_tenants",
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.admin",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+TENANT_APPS = ["executions", "resources"]
+INSTALLED_APPS = [*SHARED_APPS, *TENANT_APPS]
+TENANT_MODEL = "tenants.Tenant"
+TENANT_DOMAIN_MODEL = "tenants.Domain"
+AUTH_USER_MODEL = "tenants.User"
+TENANT_SYNC_ROUTER = "tenants.routers.SchemaRouter"
+DATABASE_ROUTERS = [TENANT_SYNC_ROUTER]
+TENANT_LIMIT_SET_CALLS = True
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "orchestrator.core.problems.ProblemMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "tenants.middleware.ScopeMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+# --- Databases: the same database through two roles. Tests and all processes run as the login role;
+# migrations and provisioning alone use the owner.
+def _database(url: str, **extra: Any) -> dict[str, Any]:
+    info = conninfo_to_dict(url)
+    return {
+        "ENGINE": "tenants.postgresql",
+        "NAME": info.pop("dbname", "isolane"),
+        "USER": info.pop("user", ""),
+        "PASSWORD": info.pop("password", ""),
+        "HOST": info.pop("host", ""),
+        "PORT": str(info.pop("port", "")),
+        "OPTIONS": {"connect_timeout": 5, **info, **extra},
+        "CONN_MAX_AGE": 0,
+    }
+
+
+_POOL = {
+    "min_size": 1,
+    "max_size": ENV.database_pool_size,
+    "timeout": 5,
+    "reset": reset,
+}
+DATABASES = {"default": _database(ENV.database_url, pool=_POOL)}
+if ENV.database_owner_url:
+    DATABASES["owner"] = _database(ENV.database_owner_url)
+
+# --- Sign-in
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.behind_tls
+SECURE_SSL_REDIRECT = ENV.behind_tls
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENV.behind_tls else None
+SECURE_HSTS_SECONDS = 31_536_000 if ENV.behind_tls else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = ENV.behind_tls
+X_FRAME_OPTIONS = "DENY"
+
+# --- Static files (admin and API docs) are served by web itself, straight from the packages.
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "static"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = True
+
+# --- REST
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "tenants.api.authentication.ApiKeyAuthentication",
+        "tenants.api.authentication.MemberSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["tenants.api.permissions.HasTenantPermission"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "orchestrator.core.problems.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PAGINATION_CLASS": "orchestrator.core.pagination.NewestFirst",
+    "PAGE_SIZE": 50,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Isolane",
+    "VERSION": "1",
+    "DESCRIPTION": "Submit and follow executions. The tenant is the host name's, or the API key's.",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# --- Celery: ids only, JSON only, acknowledged on start, nothing kept in the broker. PostgreSQL is the truth.
+CELERY_BROKER_URL = environment.broker_url(ENV.redis_url)
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
+CELERY_TASK_SEND_SENT_EVENT = True
+CELERY_WORKER_SEND_TASK_EVENTS = True
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_CONCURRENCY = ENV.worker_concurrency
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = True
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 10,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": not CELERY_BROKER_URL.startswith("redis+socket"),
+    "health_check_interval": 10,
+}
+CELERY_TIMEZONE = "UTC"
+REDIS_URL = ENV.redis_url
+
+# --- Runs
+WORKER_CAPACITY = ENV.worker_capacity
+LEASE_SECONDS = 15
+DRAIN_GRACE_SECONDS = 10
+RUNTIMES = {
+    "shared": {
+        "BACKEND": "resources.runtimes.shared.SharedBackend",
+        "OPTIONS": {
+            "size": ENV.worker_capacity,
+            "packages": list(ENV.node_packages),
+            "paths": list(ENV.node_paths),
+        },
+    }
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "orchestrator.core.logs.JsonFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": ENV.log_level},
+    "loggers": {
+        # One line per task and thread says nothing that the run's own events do not say better.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,17 @@
+"""The isolation levels, from weakest to strictest. Pure."""
+
+from django.db.models import TextChoices
+
+
+class Isolation(TextChoices):
+    """Where a run's context lives."""
+
+    SHARED = "shared"  # a long-lived child process, one run at a time; for trusted tenants
+    PROCESS = "process"  # a fresh process in its own namespaces
+    DOCKER = "docker"  # a container
+    KUBERNETES = "kubernetes"  # a Job
+
+    @property
+    def strictness(self) -> int:
+        """A number to compare levels by."""
+        return list(Isolation).index(self)

@@ -1,0 +1,11 @@
+"""A person; known to the whole platform, a member of some tenants."""
+
+from django.contrib.auth.models import AbstractUser
+
+from tenants.rights import DatabaseRights, HasRights
+
+
+class User(HasRights, AbstractUser):
+    """Staff and superusers run the platform; what others may do is said by their memberships."""
+
+    database_rights = DatabaseRights(login=("SELECT", "UPDATE (last_login, password)"))

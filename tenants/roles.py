@@ -1,0 +1,41 @@
+"""What a member of a tenant may do. Pure: sync, no state, no I/O."""
+
+from django.db.models import TextChoices
+
+
+class Permission(TextChoices):
+    """One right within one tenant."""
+
+    EXECUTION_VIEW = "execution:view"
+    EXECUTION_RUN = "execution:run"
+    EXECUTION_CANCEL = "execution:cancel"
+    BLUEPRINT_VIEW = "blueprint:view"
+    BLUEPRINT_EDIT = "blueprint:edit"
+    TENANT_MANAGE = "tenant:manage"
+
+
+class Role(TextChoices):
+    """A member's part; each includes the one before."""
+
+    VIEWER = "viewer"  # looks
+    OPERATOR = "operator"  # runs and cancels
+    AUTHOR = "author"  # publishes blueprints
+    ADMIN = "admin"  # manages members and keys
+
+
+_VIEWER = frozenset({Permission.EXECUTION_VIEW, Permission.BLUEPRINT_VIEW})
+_OPERATOR = _VIEWER | {Permission.EXECUTION_RUN, Permission.EXECUTION_CANCEL}
+_AUTHOR = _OPERATOR | {Permission.BLUEPRINT_EDIT}
+_ADMIN = _AUTHOR | {Permission.TENANT_MANAGE}
+
+GRANTS: dict[Role, frozenset[Permission]] = {
+    Role.VIEWER: _VIEWER,
+    Role.OPERATOR: _OPERATOR,
+    Role.AUTHOR: _AUTHOR,
+    Role.ADMIN: _ADMIN,
+}
+
+
+def allows(role: Role, permission: Permission) -> bool:
+    """Say whether a member with this role has this right."""
+    return permission in GRANTS[role]

@@ -1,0 +1,87 @@
+"""Entering a tenant or the platform: the one way in, for requests, tasks, commands and tests.
+
+Timing: request-time and background-worker. Model: sync; state lives on the thread's own connection.
+Guarantee: inside the block every statement runs with the tenant's search_path and role.
+Failure: raises before the first statement if the tenant may not be entered; the scope before is always restored.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from django.db import connections
+
+from orchestrator.core.errors import Conflict, IsolaneError
+from tenants.names import platform_role, tenant_role
+from tenants.postgresql.base import NO_ROLE, DatabaseWrapper, Scope
+from tenants.statuses import TenantStatus
+
+ALIAS = "default"
+
+
+class ScopeError(IsolaneError):
+    """A programming error: a scope was entered from where it must not be."""
+
+    code = "scope_error"
+
+
+class TenantNotActive(Conflict):
+    """The tenant exists, but takes no work now."""
+
+    code = "tenant_not_active"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TenantRef:
+    """What it takes to enter a tenant; a plain value that may be kept, since ids and schemas never change hands."""
+
+    id: int
+    schema: str
+    status: TenantStatus
+
+
+@contextmanager
+def tenant_scope(
+    tenant: TenantRef, *, allowed: frozenset[TenantStatus] = TenantStatus.open()
+) -> Iterator[None]:
+    """Be this tenant until the block ends."""
+    if tenant.status not in allowed:
+        raise TenantNotActive(f"Tenant {tenant.schema!r} is {tenant.status}; it takes no work.")
+    connection = _connection()
+    role = tenant_role(connection.settings_dict["NAME"], tenant.id)
+    if connection.wanted.role not in {NO_ROLE, role, _platform(connection)}:
+        raise ScopeError(f"Tenant {tenant.schema!r} cannot be entered from inside another tenant.")
+    with _entered(connection, Scope(search_path=f"{tenant.schema}, public", role=role)):
+        yield
+
+
+@contextmanager
+def platform_scope() -> Iterator[None]:
+    """Be the platform until the block ends: admission, the tick, the platform's admin."""
+    connection = _connection()
+    with _entered(connection, Scope(search_path="public", role=_platform(connection))):
+        yield
+
+
+def in_tenant(tenant: TenantRef) -> bool:
+    """Say whether this thread is inside this tenant."""
+    connection = _connection()
+    return connection.wanted.role == tenant_role(connection.settings_dict["NAME"], tenant.id)
+
+
+@contextmanager
+def _entered(connection: DatabaseWrapper, scope: Scope) -> Iterator[None]:
+    before = connection.enter(scope)
+    try:
+        yield
+    finally:
+        connection.enter(before)
+
+
+def _connection() -> DatabaseWrapper:
+    return cast("DatabaseWrapper", connections[ALIAS])
+
+
+def _platform(connection: DatabaseWrapper) -> str:
+    return platform_role(connection.settings_dict["NAME"])

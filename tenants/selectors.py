@@ -1,0 +1,60 @@
+"""Reading tenants."""
+
+from functools import lru_cache
+
+from django.db.models import QuerySet
+
+from orchestrator.core.errors import NotFound
+from tenants.models import Domain, Membership, Tenant
+from tenants.roles import Role
+from tenants.scope import TenantRef
+from tenants.statuses import TenantStatus
+
+
+def tenant_by_schema(schema: str) -> TenantRef:
+    """Find a tenant by its name."""
+    tenant = Tenant.objects.filter(schema_name=schema).first()
+    if tenant is None:
+        raise NotFound(f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="tenant")
+    return _ref(tenant)
+
+
+def tenant_by_host(host: str) -> TenantRef | None:
+    """Find the tenant that a host name stands for."""
+    domain = Domain.objects.select_related("tenant").filter(domain=host.lower()).first()
+    return _ref(domain.tenant) if domain else None
+
+
+@lru_cache(maxsize=10_000)
+def schema_of(tenant_id: int) -> str:
+    """The schema of a tenant. Kept: it never changes, and an id is never given twice."""
+    schema = Tenant.objects.filter(pk=tenant_id).values_list("schema_name", flat=True).first()
+    if schema is None:
+        raise NotFound(f"There is no tenant with id {tenant_id}.", field="tenant")
+    return str(schema)
+
+
+def tenant_for_link(tenant_id: int) -> TenantRef:
+    """The tenant of a link or close, whatever its status: what was begun may end. The fence decides the rest."""
+    return TenantRef(id=tenant_id, schema=schema_of(tenant_id), status=TenantStatus.ACTIVE)
+
+
+def tenants_being_deleted() -> list[TenantRef]:
+    """Those whose data waits to be dropped."""
+    return [_ref(tenant) for tenant in Tenant.objects.filter(status=TenantStatus.DELETING).order_by("id")]
+
+
+def all_tenants() -> QuerySet[Tenant]:
+    """Every tenant with its quota, for lists."""
+    return Tenant.objects.select_related("quota").prefetch_related("domains").order_by("schema_name")
+
+
+def role_of(user_id: int, tenant: TenantRef) -> Role | None:
+    """A person's role in a tenant, if any."""
+    role = Membership.objects.filter(user_id=user_id, tenant_id=tenant.id).values_list("role", flat=True).first()
+    return Role(role) if role else None
+
+
+def _ref(tenant: Tenant) -> TenantRef:
+    ref: TenantRef = tenant.ref
+    return ref

@@ -1,0 +1,61 @@
+"""Making, checking and revoking API keys."""
+
+import hashlib
+import secrets
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from orchestrator.core.errors import InvalidInput, NotFound
+from tenants.models import ApiKey
+from tenants.roles import Role
+from tenants.scope import TenantRef, platform_scope
+from tenants.services.audit import record
+
+PREFIX = "isl_"
+HINT_LENGTH = len(PREFIX) + 6
+
+
+def create_api_key(
+    *, tenant: TenantRef, name: str, actor: str, role: Role = Role.OPERATOR, expires_at: datetime | None = None
+) -> str:
+    """Make a key and return it; this is the only time that it can be seen."""
+    if not name.strip():
+        raise InvalidInput("name is empty; say what the key is for.", field="name")
+    key = PREFIX + secrets.token_urlsafe(32)
+    with platform_scope(), transaction.atomic():
+        ApiKey.objects.create(
+            tenant_id=tenant.id,
+            name=name,
+            digest=digest_of(key),
+            hint=key[:HINT_LENGTH],
+            role=role,
+            expires_at=expires_at,
+        )
+        record(action="api_key.create", actor=actor, tenant=tenant, subject=name, role=role)
+    return key
+
+
+def revoke_api_key(*, tenant: TenantRef, hint: str, actor: str) -> None:
+    """End a key's life at once."""
+    with platform_scope(), transaction.atomic():
+        keys = ApiKey.objects.filter(tenant_id=tenant.id, hint=hint, revoked_at=None)
+        if not keys.update(revoked_at=timezone.now()):
+            raise NotFound(f"Tenant {tenant.schema!r} has no valid key that begins with {hint!r}.", field="hint")
+        record(action="api_key.revoke", actor=actor, tenant=tenant, subject=hint)
+
+
+def find_api_key(key: str) -> ApiKey | None:
+    """The valid key behind what a caller sent, with its tenant."""
+    if not key.startswith(PREFIX):
+        return None
+    found = ApiKey.objects.select_related("tenant").filter(digest=digest_of(key), revoked_at=None).first()
+    if found is None or (found.expires_at is not None and found.expires_at <= timezone.now()):
+        return None
+    return found
+
+
+def digest_of(key: str) -> str:
+    """What is stored of a key."""
+    return hashlib.sha256(key.encode()).hexdigest()

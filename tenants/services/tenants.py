@@ -1,0 +1,80 @@
+"""Making, suspending, resuming and deleting tenants."""
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from tenants.isolation import Isolation
+from tenants.models import Domain, Quota, Tenant
+from tenants.names import check_schema_name
+from tenants.provisioning import OWNER, create_schema, drop_schema, owner_connection
+from tenants.scope import TenantRef, platform_scope
+from tenants.services.audit import record
+from tenants.statuses import TenantStatus
+
+
+class TenantExists(Conflict):
+    """The schema or domain is taken."""
+
+    code = "tenant_exists"
+
+
+def create_tenant(
+    *,
+    schema: str,
+    actor: str,
+    name: str = "",
+    domain: str = "",
+    trusted: bool = False,
+    required_isolation: Isolation = Isolation.SHARED,
+    max_running: int = 5,
+) -> TenantRef:
+    """Make a tenant with its schema, role, domain and quota; all or nothing."""
+    check_schema_name(schema)
+    if max_running < 1:
+        raise InvalidInput(f"max_running is {max_running}; use 1 or more.", field="max_running")
+    # A host name has no underscore.
+    host = (domain or f"{schema.replace('_', '-')}.{settings.BASE_HOST}").lower()
+    owner_connection()
+    try:
+        with transaction.atomic(using=OWNER):
+            tenant = Tenant(
+                schema_name=schema, name=name or schema, trusted=trusted, required_isolation=required_isolation
+            )
+            Tenant.objects.using(OWNER).bulk_create([tenant])
+            Domain.objects.using(OWNER).bulk_create([Domain(tenant=tenant, domain=host, is_primary=True)])
+            Quota.objects.using(OWNER).create(tenant=tenant, max_running=max_running)
+            create_schema(tenant.pk, schema)
+            ref: TenantRef = tenant.ref
+            record(action="tenant.create", actor=actor, tenant=ref, subject=schema, using=OWNER, domain=host)
+    except IntegrityError as error:
+        taken = f"domain {host!r}" if "domain" in str(error) else f"schema {schema!r}"
+        raise TenantExists(f"The {taken} is taken by another tenant; choose another.") from None
+    return ref
+
+
+def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
+    """Suspend or resume a tenant, or begin to delete it; a tenant being deleted stays so."""
+    with platform_scope(), transaction.atomic():
+        changed = (
+            Tenant.objects.filter(schema_name=schema)
+            .exclude(status=TenantStatus.DELETING)
+            .update(status=status)
+        )
+        tenant = Tenant.objects.filter(schema_name=schema).first()
+        if tenant is None:
+            raise NotFound(f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="schema")
+        if not changed and status != TenantStatus.DELETING:
+            raise Conflict(f"Tenant {schema!r} is being deleted; that cannot be undone.", field="schema")
+        if changed:
+            record(action=f"tenant.{status}", actor=actor, tenant=tenant.ref, subject=schema)
+        ref: TenantRef = tenant.ref
+    return ref
+
+
+def purge_tenant(tenant: TenantRef) -> None:
+    """Drop what a tenant had: schema, role, and the rows in public. Its runs have been ended before."""
+    drop_schema(tenant.id, tenant.schema)
+    with platform_scope(), transaction.atomic():
+        Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
+        record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)
