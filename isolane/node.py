@@ -94,10 +94,8 @@ class NodeRegistry:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    first, parameters = None, list(inspect.signature(function).parameters.values())
-    if parameters:
-        first = parameters.pop(0)
-    if first is None or first.kind is not first.POSITIONAL_OR_KEYWORD:
+    first, parameters = _split(inspect.signature(function))
+    if first is None or first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
         raise TypeError(f"node {name}: the first parameter must be the context")
     hints = get_type_hints(function)
     for parameter in parameters:
@@ -105,6 +103,13 @@ def _signature(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any],
     empty = inspect.Parameter.empty
     defaults = {p.name: p.default for p in parameters if p.default is not empty}
     return {p.name: hints[p.name] for p in parameters}, defaults
+
+
+def _split(
+    signature: inspect.Signature,
+) -> tuple[inspect.Parameter | None, list[inspect.Parameter]]:
+    parameters = list(signature.parameters.values())
+    return (parameters[0] if parameters else None), parameters[1:]
 
 
 def _check_parameter(node_name: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> None:

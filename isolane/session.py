@@ -101,6 +101,8 @@ class Session:
                     os._exit(EXIT_PROTOCOL)
 
     def _run(self, execution: Execution, run: Run) -> StepResult:
+        # A line begun between steps, maybe by another execution's teardown, is not this step's.
+        self._capture.finish()
         self._step = run.step
         try:
             output = self._call(execution, run)
@@ -149,8 +151,9 @@ class Session:
                 self._inbox.put(frame)
 
     def _log(self, level: Level, message: str) -> None:
-        if self._step is not None:
-            self._stream.send(Log(step=self._step, level=level, message=message))
+        step = self._step
+        if step is not None:
+            self._stream.send(Log(step=step, level=level, message=message))
 
     def _forked(self) -> None:
         # Two processes writing frames to one stream would cut each other's in two.

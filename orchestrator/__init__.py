@@ -1,0 +1,1 @@
+"""The composition root: settings, Celery, URLs, commands, the embedded stack."""

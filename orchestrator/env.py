@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
-from urllib.parse import urlsplit, urlunsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -149,17 +148,15 @@ def _keys(value: str) -> tuple[str, ...]:
 
 def _redis_url(value: str) -> str:
     """One form for all: redis://, rediss:// or unix://[:password@]/path."""
-    parts = urlsplit(value)
-    if parts.scheme == "redis+socket":
-        parts = parts._replace(scheme="unix")
-    if value and parts.scheme not in REDIS_SCHEMES:
+    url = value.replace("redis+socket://", "unix://", 1)
+    scheme = url.split("://", 1)[0]
+    if url and scheme not in REDIS_SCHEMES:
         raise ImproperlyConfigured(
-            f"REDIS_URL starts with {parts.scheme!r}; use one of {', '.join(REDIS_SCHEMES)}."
+            f"REDIS_URL starts with {scheme!r}; use one of {', '.join(REDIS_SCHEMES)}."
         )
-    return urlunsplit(parts)
+    return url
 
 
 def broker_url(redis_url: str) -> str:
     """The same server in the words of kombu, which calls a Unix socket redis+socket."""
-    parts = urlsplit(redis_url)
-    return urlunsplit(parts._replace(scheme="redis+socket")) if parts.scheme == "unix" else redis_url
+    return redis_url.replace("unix://", "redis+socket://", 1)

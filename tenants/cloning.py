@@ -27,7 +27,8 @@ SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull
        pg_get_expr(d.adbin, d.adrelid),
        CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(n.nspname) || '.' || quote_ident(l.collname) END,
        CASE WHEN a.attstorage <> t.typstorage
-            THEN CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'x' THEN 'EXTENDED' ELSE 'MAIN' END
+            THEN CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'x' THEN 'EXTENDED'
+                 ELSE 'MAIN' END
        END
 FROM pg_attribute a
 JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p') AND NOT c.relispartition

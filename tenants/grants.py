@@ -65,7 +65,7 @@ def create_role(cursor: CursorWrapper, role: str, attributes: str = "NOLOGIN") -
     """Create a role unless it exists."""
     cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
     if cursor.fetchone() is None:
-        cursor.execute(sql.SQL("CREATE ROLE {} " + attributes).format(_id(role)))  # noqa: S608 - constants
+        cursor.execute(sql.SQL("CREATE ROLE {} " + attributes).format(_id(role)))
 
 
 def grant_membership(cursor: CursorWrapper, *, role: str, member: str) -> None:
@@ -80,7 +80,7 @@ def _grant(
         target = {"table": _id("public", table), "role": names[role]}
         cursor.execute(sql.SQL("REVOKE ALL ON {table} FROM {role}").format(**target))
         for right in granted:
-            cursor.execute(sql.SQL("GRANT " + right + " ON {table} TO {role}").format(**target))  # noqa: S608 - declared beside the models
+            cursor.execute(sql.SQL("GRANT " + right + " ON {table} TO {role}").format(**target))
 
 
 def _secure_rows(

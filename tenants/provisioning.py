@@ -123,7 +123,7 @@ def create_schema(tenant_id: int, schema: str) -> None:
         names = {"schema": sql.Identifier(schema), "template": sql.Identifier(TEMPLATE_SCHEMA)}
         cursor.execute(
             sql.SQL(
-                "CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema};\n" + script + ";\n"
+                "CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema};\n" + script + ";\n"  # noqa: S608 - written by PostgreSQL itself
                 "INSERT INTO {schema}.django_migrations (app, name, applied) "
                 "SELECT app, name, applied FROM {template}.django_migrations ORDER BY id;\n"
                 "SET LOCAL search_path TO public"

@@ -15,7 +15,9 @@ def tenant_by_schema(schema: str) -> TenantRef:
     """Find a tenant by its name."""
     tenant = Tenant.objects.filter(schema_name=schema).first()
     if tenant is None:
-        raise NotFound(f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="tenant")
+        raise NotFound(
+            f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="tenant"
+        )
     return _ref(tenant)
 
 
@@ -41,17 +43,26 @@ def tenant_for_link(tenant_id: int) -> TenantRef:
 
 def tenants_being_deleted() -> list[TenantRef]:
     """Those whose data waits to be dropped."""
-    return [_ref(tenant) for tenant in Tenant.objects.filter(status=TenantStatus.DELETING).order_by("id")]
+    return [
+        _ref(tenant)
+        for tenant in Tenant.objects.filter(status=TenantStatus.DELETING).order_by("id")
+    ]
 
 
 def all_tenants() -> QuerySet[Tenant]:
     """Every tenant with its quota, for lists."""
-    return Tenant.objects.select_related("quota").prefetch_related("domains").order_by("schema_name")
+    return (
+        Tenant.objects.select_related("quota").prefetch_related("domains").order_by("schema_name")
+    )
 
 
 def role_of(user_id: int, tenant: TenantRef) -> Role | None:
     """A person's role in a tenant, if any."""
-    role = Membership.objects.filter(user_id=user_id, tenant_id=tenant.id).values_list("role", flat=True).first()
+    role = (
+        Membership.objects.filter(user_id=user_id, tenant_id=tenant.id)
+        .values_list("role", flat=True)
+        .first()
+    )
     return Role(role) if role else None
 
 

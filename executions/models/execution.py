@@ -15,11 +15,9 @@ class Execution(models.Model):
     blueprint_version = models.ForeignKey(
         BlueprintVersion, on_delete=models.PROTECT, related_name="executions"
     )
-    state = models.CharField(
-        max_length=16, choices=ExecutionState.choices, default=ExecutionState.QUEUED
-    )
+    state = models.TextField(choices=ExecutionState.choices, default=ExecutionState.QUEUED)
     # How the run will end, set by its last checkpoint; the state follows once its context is gone.
-    outcome = models.CharField(max_length=16, blank=True, default="")
+    outcome = models.TextField(blank=True, default="")
     code = models.CharField(max_length=40, blank=True, default="")
     message = models.TextField(blank=True, default="")
     inputs = models.JSONField(default=dict)

@@ -16,7 +16,7 @@ class Step(models.Model):
     position = models.PositiveIntegerField()
     path = models.CharField(max_length=200)
     uses = models.CharField(max_length=200)
-    state = models.CharField(max_length=16, choices=StepState.choices, default=StepState.PENDING)
+    state = models.TextField(choices=StepState.choices, default=StepState.PENDING)
     attempt = models.PositiveIntegerField(default=0)
     epoch = models.PositiveIntegerField(default=0, help_text="The placement that claimed it last.")
     output = models.JSONField(null=True)

@@ -13,12 +13,20 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Render the fixed fields, the known extras and, for operators, the trace."""
         line: dict[str, object] = {
-            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(
+                timespec="milliseconds"
+            ),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line.update({key: value for key in EXTRA_FIELDS if (value := getattr(record, key, None)) is not None})
+        line.update(
+            {
+                key: value
+                for key in EXTRA_FIELDS
+                if (value := getattr(record, key, None)) is not None
+            }
+        )
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str, ensure_ascii=False)

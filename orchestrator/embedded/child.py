@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,8 +49,8 @@ class ChildProcess:
         self.child = child
         with _open_log(log_path(logs, child.name)) as log:
             self._process = subprocess.Popen(  # noqa: S603 - argv comes from our own code
-                [*_launcher(child), *child.argv],
-                env=None if child.env is None else dict(child.env),
+                _command(child),
+                env=_environment(child),
                 cwd=child.cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -65,29 +66,38 @@ class ChildProcess:
         """Whether it ended; it is not reaped yet, so its pid still names its process group."""
         if self._process.returncode is not None:
             return True
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.pid, flags) is not None
+        try:
+            flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self.pid, flags) is not None
+        except ChildProcessError:  # reaped by somebody else
+            return True
 
     def reap(self) -> int:
         """Kill what is left of its process group and return the exit status."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-        return self._process.wait(KILL_TIMEOUT)
+        try:
+            return self._process.wait(KILL_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"process {self.pid} still runs although killed") from None
 
-    def end(self, *, hastened: Callable[[], bool]) -> bool:
-        """Stop it and its descendants; False if it had to be killed."""
+    def end(self, *, hastened: Callable[[], bool]) -> str:
+        """Stop it and its descendants; the answer says how that went."""
         family = self._descendants()
         if not self.has_ended():
             self._process.send_signal(self.child.stop_signal)
         deadline = time.monotonic() + self.child.stop_timeout
         while not (self.has_ended() or hastened() or time.monotonic() > deadline):
             time.sleep(POLL_INTERVAL)
-        in_time = self.has_ended()
+        outcome = "stopped" if self.has_ended() else "killed, because it did not stop in time"
         family |= self._descendants()
-        self.reap()
-        _kill(family)
-        return in_time
+        try:
+            self.reap()
+            _kill(family)
+        except TimeoutError as error:
+            return str(error)
+        return outcome
 
     def _descendants(self) -> set[psutil.Process]:
         """Also those with a session of their own, such as PostgreSQL's backends."""
@@ -99,9 +109,12 @@ class ChildProcess:
 
 def describe_exit(status: int) -> str:
     """An exit status in words."""
-    if status < 0:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
         return f"killed by {signal.Signals(-status).name}"
-    return f"exit status {status}"
+    except ValueError:  # real-time signals have numbers only
+        return f"killed by signal {-status}"
 
 
 def log_path(logs: Path, name: str) -> Path:
@@ -117,17 +130,28 @@ def log_tail(logs: Path, name: str) -> str:
     return "\n".join(lines[-TAIL_LINES:])
 
 
-def _launcher(child: Child) -> list[str]:
+def _command(child: Child) -> list[str]:
     # Isolated and without site: quick, and untouched by the child's PYTHON* variables.
     interpreter = [sys.executable, "-I", "-S", str(LAUNCHER)]
     account = ["-" if number is None else str(number) for number in (child.user, child.group)]
-    return [*interpreter, str(os.getpid()), str(int(child.death_signal)), *account]
+    wishes = [str(os.getpid()), str(int(child.death_signal)), *account]
+    program, *arguments = child.argv
+    return [*interpreter, *wishes, shutil.which(program) or program, *arguments]
+
+
+def _environment(child: Child) -> dict[str, str] | None:
+    if child.env is None:
+        return None
+    # The interpreter of the launcher may need it to find its own library.
+    needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return needed | dict(child.env)
 
 
 def _open_log(path: Path) -> IO[bytes]:
     if path.exists() and path.stat().st_size > LOG_LIMIT:
         path.replace(path.with_suffix(".log.1"))
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    path.touch(mode=0o600)
+    return path.open("ab")
 
 
 def _kill(processes: set[psutil.Process]) -> None:
@@ -135,7 +159,8 @@ def _kill(processes: set[psutil.Process]) -> None:
     deadline = time.monotonic() + KILL_TIMEOUT
     while left := [process for process in processes if _runs(process)]:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"still running after SIGKILL: {left}")
+            pids = ", ".join(str(process.pid) for process in left)
+            raise TimeoutError(f"process {pids} still runs although killed")
         for process in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -7,7 +7,7 @@ class EmbeddedError(Exception):
     """The embedded servers cannot do what was asked; the message is meant for the operator."""
 
 
-class AlreadyRunning(EmbeddedError):  # noqa: N818 - a state that the CLI reports, not a fault
+class AlreadyRunning(EmbeddedError):
     """Another process runs this stack; `pid` is None while that process has not yet told it."""
 
     def __init__(self, pid: int | None) -> None:
@@ -16,7 +16,7 @@ class AlreadyRunning(EmbeddedError):  # noqa: N818 - a state that the CLI report
         super().__init__(f"Isolane already runs here ({who}); 'isolane down' stops it")
 
 
-class ChildFailed(EmbeddedError):  # noqa: N818 - says what happened, as the messages do
+class ChildFailed(EmbeddedError):
     """A child ended, or stayed unready, while it was being started."""
 
     def __init__(self, name: str, reason: str, log_tail: str) -> None:

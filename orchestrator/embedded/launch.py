@@ -4,7 +4,7 @@ Becomes another user if told so ("-" for no), asks the kernel for SIGNAL at the 
 turns into COMMAND. In this order, because a change of user clears that wish. A program rather than
 a `preexec_fn`, because Python code between fork and exec of a threaded process can deadlock; it
 costs about 15 ms per start. All imports come before the change of user, to whom the interpreter's
-own files may be closed.
+own files may be closed; so COMMAND is a path, because a search for it would import more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-CANNOT_RUN = 127  # as shells say it
 # The interpreter ignores the first two, and nohup or a background shell others; that is inherited.
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -33,7 +32,7 @@ def main(parent: str, death_signal: str, uid: str, gid: str, *command: str) -> N
         raise OSError(ctypes.get_errno(), "prctl")
     # The parent may have died before we asked; then nobody will ever tell us.
     if os.getppid() == int(parent):
-        os.execvp(command[0], command)
+        os.execv(command[0], command)  # noqa: S606 - the purpose of this program
 
 
 if __name__ == "__main__":

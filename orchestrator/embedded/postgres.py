@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
@@ -16,12 +12,13 @@ from urllib.parse import quote
 import psycopg
 
 from orchestrator.embedded import postgres_roles
-from orchestrator.embedded.account import Account, server_account
+from orchestrator.embedded.account import server_account
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.leftovers import wait_unused
 from orchestrator.embedded.paths import EmbeddedPaths
-from orchestrator.embedded.postgres_install import server_version, usable_install
+from orchestrator.embedded.postgres_cluster import SERVER_ENVIRONMENT, Cluster
+from orchestrator.embedded.postgres_install import usable_install
 from orchestrator.embedded.secrets import Secrets
 
 # Part of the socket's name. Said everywhere, because PGPORT in the environment changes the default.
@@ -70,9 +67,9 @@ class EmbeddedPostgres:
         """Make the cluster if there is none, and clear what a killed server left behind."""
         data = self._paths.postgres_data
         if not data.exists():
-            self._initdb()
-        self._check_version(data)
-        wait_unused(data, timeout=PREDECESSOR_TIMEOUT)
+            self._cluster.make(self._secrets.postgres_superuser_password, durable=self._durable)
+        self._cluster.check_version()
+        wait_unused(data, "postgres", timeout=PREDECESSOR_TIMEOUT)
         # Nobody works here, but the pid in it may belong to another process of the user by now,
         # for which PostgreSQL would refuse to start.
         (data / "postmaster.pid").unlink(missing_ok=True)
@@ -88,18 +85,19 @@ class EmbeddedPostgres:
             **({} if self._durable else NOT_DURABLE),
             **self._settings,
         }
-        argv = [str(self._binary("postgres")), "-D", str(self._paths.postgres_data)]
+        program = self._cluster.install / "bin" / "postgres"
+        argv = [str(program), "-D", str(self._paths.postgres_data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
         return argv
 
     def child(self) -> Child:
         """The server as the supervisor runs it."""
-        account = self._account
+        account = self._cluster.account
         return Child(
             name="postgres",
             argv=tuple(self.command()),
-            env=_environment(),
+            env=SERVER_ENVIRONMENT,
             cwd=self._paths.postgres,
             user=account.uid if account else None,
             group=account.gid if account else None,
@@ -136,78 +134,14 @@ class EmbeddedPostgres:
             )
 
     @cached_property
-    def _account(self) -> Account | None:
-        return server_account()
-
-    @cached_property
-    def _install(self) -> Path:
-        return usable_install(self._paths.postgres, self._account)
-
-    def _binary(self, name: str) -> Path:
-        return self._install / "bin" / name
+    def _cluster(self) -> Cluster:
+        account = server_account()
+        install = usable_install(self._paths.postgres, account)
+        return Cluster(data=self._paths.postgres_data, install=install, account=account)
 
     def _url(self, user: str, password: str, database: str) -> str:
         host = quote(str(self._paths.postgres_sockets))
         return f"postgresql://{user}:{quote(password)}@:{PORT}/{database}?host={host}"
-
-    def _check_version(self, data: Path) -> None:
-        made_by = (data / "PG_VERSION").read_text(encoding="ascii").strip()
-        installed = server_version(self._install)
-        if installed.partition(".")[0] != made_by:
-            raise EmbeddedError(
-                f"{data} was made by PostgreSQL {made_by}, installed is {installed}: dump it with "
-                f"the former version of Isolane, or remove {self._paths.home} with all its data"
-            )
-
-    def _initdb(self) -> None:
-        """Made beside its place and then renamed, so that a half-made cluster is never used."""
-        unfinished = self._paths.postgres / "data.new"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700)
-        if self._account:
-            self._account.take(unfinished, 0o700)
-        with self._password_file() as pwfile:
-            self._run_initdb(unfinished, pwfile)
-        unfinished.rename(self._paths.postgres_data)
-
-    def _run_initdb(self, data: Path, pwfile: Path) -> None:
-        account = self._account
-        argv = [self._binary("initdb"), "-D", data, f"--pwfile={pwfile}", "--username=postgres"]
-        argv += ["--auth=scram-sha-256", "--encoding=UTF8", "--no-instructions"]
-        # The server's own C.UTF-8: the system may have no UTF-8 locale.
-        argv += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        completed = subprocess.run(  # noqa: S603 - a binary of our own dependency
-            argv if self._durable else [*argv, "--no-sync"],
-            cwd=self._paths.postgres,
-            env=_environment(),
-            user=account.uid if account else None,
-            group=account.gid if account else None,
-            extra_groups=[] if account else None,
-            umask=0o077,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if completed.returncode:
-            raise EmbeddedError(f"initdb failed: {completed.stderr.strip()}")
-
-    @contextlib.contextmanager
-    def _password_file(self) -> Iterator[Path]:
-        path = self._paths.postgres / "pwfile"
-        path.unlink(missing_ok=True)
-        try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(self._secrets.postgres_superuser_password)
-            if self._account:
-                self._account.take(path, 0o600)
-            yield path
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of ours: PG* variables would change the server, secrets are not its business."""
-    return {"PATH": os.defpath, "LC_ALL": "C"}
 
 
 def _list_item(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -12,20 +11,10 @@ from pathlib import Path
 
 from orchestrator.embedded.account import Account
 from orchestrator.embedded.errors import EmbeddedError
+from orchestrator.embedded.wheels import find_package
 
 # Not needed to run a server, and a third of the size.
 LEFT_OUT = shutil.ignore_patterns("include", "*.a", "__pycache__")
-
-
-def find_package(name: str) -> Path:
-    """The directory of an installed package, without importing it: we use only its binaries."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or not spec.submodule_search_locations:
-        raise EmbeddedError(
-            f"package {name} is not installed: pip install 'isolane[embedded]', "
-            f"or set DATABASE_URL and REDIS_URL to use servers of your own"
-        )
-    return Path(spec.submodule_search_locations[0])
 
 
 def usable_install(elsewhere: Path, account: Account | None) -> Path:

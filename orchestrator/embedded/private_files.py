@@ -12,7 +12,7 @@ from orchestrator.embedded.errors import EmbeddedError
 
 
 def replace_private(path: Path, text: str) -> None:
-    """Write `text` to `path` (0600) so that a reader sees the old content or the new, never half."""
+    """Write `text` to `path` (0600); a reader sees the old content or the new, never half."""
     with _written_beside(path, text) as temporary:
         temporary.replace(path)
 

@@ -89,13 +89,12 @@ class Supervisor:
             raise RuntimeError("children belong to the thread that starts them: use the main one")
         watched = _Watched(child)
         self._watched.append(watched)
-        self._spawn(watched)
+        process = self._spawn(watched)
         while not watched.ready:
-            if reason := self._advance(watched):
+            if reason := self._look_at(watched, process):
                 self._watched.remove(watched)
                 raise ChildFailed(child.name, reason, log_tail(self._logs, child.name))
-            if not watched.ready:
-                time.sleep(POLL_INTERVAL / 2)
+            time.sleep(0 if watched.ready else POLL_INTERVAL / 2)
 
     def poll(self) -> None:
         """Take note of children that ended or became ready and restart what is due."""
@@ -103,7 +102,7 @@ class Supervisor:
             if watched.process is None:
                 if watched.restart_at is not None and time.monotonic() >= watched.restart_at:
                     self._spawn(watched)
-            elif reason := self._advance(watched):
+            elif reason := self._look_at(watched, watched.process):
                 self._schedule_restart(watched, reason)
 
     def run(self) -> None:
@@ -121,29 +120,29 @@ class Supervisor:
                 self._watched.pop()
         finally:
             self._return_signals()
-            self._stopping = False
+            self._stopping = self._hastened = False
 
     def _supervise(self) -> NoReturn:
         while True:
             self.poll()
             time.sleep(POLL_INTERVAL)
 
-    def _spawn(self, watched: _Watched) -> None:
+    def _spawn(self, watched: _Watched) -> ChildProcess:
         with self._deferring_signals():
-            watched.process = ChildProcess(watched.child, self._logs)
+            watched.process = process = ChildProcess(watched.child, self._logs)
             watched.started = time.monotonic()
             watched.ready = False
             watched.restart_at = None
-        self._tell(watched.child, f"started (pid {watched.process.pid})")
+        self._tell(watched.child, f"started (pid {process.pid})")
+        return process
 
-    def _advance(self, watched: _Watched) -> str:
-        """Look at a running child once; the answer says why it is gone, if it is."""
-        process, child = watched.process, watched.child
-        assert process is not None  # noqa: S101 - callers look first
-        age = time.monotonic() - watched.started
+    def _look_at(self, watched: _Watched, process: ChildProcess) -> str:
+        """Take note of a running child's state; the answer says why it is gone, if it is."""
+        child, age = watched.child, time.monotonic() - watched.started
         if process.has_ended():
+            status = process.reap()
             watched.process = None
-            return f"ended ({describe_exit(process.reap())})"
+            return f"ended ({describe_exit(status)})"
         if watched.ready:
             watched.crashes = 0 if age > HEALTHY_AFTER else watched.crashes
         elif child.ready is None or child.ready():
@@ -166,9 +165,9 @@ class Supervisor:
     def _end(self, watched: _Watched) -> None:
         if watched.process is None:
             return
-        in_time = watched.process.end(hastened=lambda: self._hastened)
+        outcome = watched.process.end(hastened=lambda: self._hastened)
         watched.process = None
-        self._tell(watched.child, "stopped" if in_time else "killed, because it did not stop")
+        self._tell(watched.child, outcome)
 
     def _tell(self, child: Child, what: str) -> None:
         # A terminal that went away must not keep us from stopping the children.

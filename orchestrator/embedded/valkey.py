@@ -14,9 +14,9 @@ from orchestrator.embedded.child import Child
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.leftovers import wait_unused
 from orchestrator.embedded.paths import EmbeddedPaths
-from orchestrator.embedded.postgres_install import find_package
 from orchestrator.embedded.private_files import replace_private
 from orchestrator.embedded.secrets import Secrets
+from orchestrator.embedded.wheels import find_package
 
 PREDECESSOR_TIMEOUT = 15.0  # seconds
 POLL_INTERVAL = 0.05  # seconds
@@ -39,13 +39,13 @@ class EmbeddedValkey:
         """As redis-py wants it: `unix://:password@/path`.
 
         Kombu (Celery, Flower) takes the same URL with the scheme `redis+socket`; another database
-        than 0 is `?db=1` there and `?virtual_host=1` here.
+        than 0 is `?db=1` for redis-py and `?virtual_host=1` for Kombu.
         """
         return f"unix://:{self._secrets.valkey_password}@{quote(str(self.socket))}"
 
     def prepare(self) -> None:
         """Write the configuration, once a predecessor is gone."""
-        wait_unused(self._paths.valkey, timeout=PREDECESSOR_TIMEOUT)
+        wait_unused(self._paths.valkey, "valkey-server", timeout=PREDECESSOR_TIMEOUT)
         replace_private(self._config, self._configuration())
 
     def command(self) -> list[str]:

@@ -18,7 +18,12 @@ HINT_LENGTH = len(PREFIX) + 6
 
 
 def create_api_key(
-    *, tenant: TenantRef, name: str, actor: str, role: Role = Role.OPERATOR, expires_at: datetime | None = None
+    *,
+    tenant: TenantRef,
+    name: str,
+    actor: str,
+    role: Role = Role.OPERATOR,
+    expires_at: datetime | None = None,
 ) -> str:
     """Make a key and return it; this is the only time that it can be seen."""
     if not name.strip():
@@ -42,7 +47,10 @@ def revoke_api_key(*, tenant: TenantRef, hint: str, actor: str) -> None:
     with platform_scope(), transaction.atomic():
         keys = ApiKey.objects.filter(tenant_id=tenant.id, hint=hint, revoked_at=None)
         if not keys.update(revoked_at=timezone.now()):
-            raise NotFound(f"Tenant {tenant.schema!r} has no valid key that begins with {hint!r}.", field="hint")
+            raise NotFound(
+                f"Tenant {tenant.schema!r} has no valid key that begins with {hint!r}.",
+                field="hint",
+            )
         record(action="api_key.revoke", actor=actor, tenant=tenant, subject=hint)
 
 
@@ -50,7 +58,11 @@ def find_api_key(key: str) -> ApiKey | None:
     """The valid key behind what a caller sent, with its tenant."""
     if not key.startswith(PREFIX):
         return None
-    found = ApiKey.objects.select_related("tenant").filter(digest=digest_of(key), revoked_at=None).first()
+    found = (
+        ApiKey.objects.select_related("tenant")
+        .filter(digest=digest_of(key), revoked_at=None)
+        .first()
+    )
     if found is None or (found.expires_at is not None and found.expires_at <= timezone.now()):
         return None
     return found

@@ -7,7 +7,13 @@ from tenants.scope import TenantRef
 
 
 def record(
-    *, action: str, actor: str, tenant: TenantRef | None = None, subject: str = "", using: str = "default", **details: Any
+    *,
+    action: str,
+    actor: str,
+    tenant: TenantRef | None = None,
+    subject: str = "",
+    using: str = "default",
+    **details: Any,
 ) -> None:
     """Append one entry, in the caller's transaction and scope."""
     AuditEntry.objects.using(using).create(

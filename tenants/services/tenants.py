@@ -39,14 +39,26 @@ def create_tenant(
     try:
         with transaction.atomic(using=OWNER):
             tenant = Tenant(
-                schema_name=schema, name=name or schema, trusted=trusted, required_isolation=required_isolation
+                schema_name=schema,
+                name=name or schema,
+                trusted=trusted,
+                required_isolation=required_isolation,
             )
             Tenant.objects.using(OWNER).bulk_create([tenant])
-            Domain.objects.using(OWNER).bulk_create([Domain(tenant=tenant, domain=host, is_primary=True)])
+            Domain.objects.using(OWNER).bulk_create(
+                [Domain(tenant=tenant, domain=host, is_primary=True)]
+            )
             Quota.objects.using(OWNER).create(tenant=tenant, max_running=max_running)
             create_schema(tenant.pk, schema)
             ref: TenantRef = tenant.ref
-            record(action="tenant.create", actor=actor, tenant=ref, subject=schema, using=OWNER, domain=host)
+            record(
+                action="tenant.create",
+                actor=actor,
+                tenant=ref,
+                subject=schema,
+                using=OWNER,
+                domain=host,
+            )
     except IntegrityError as error:
         taken = f"domain {host!r}" if "domain" in str(error) else f"schema {schema!r}"
         raise TenantExists(f"The {taken} is taken by another tenant; choose another.") from None
@@ -63,9 +75,13 @@ def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
         )
         tenant = Tenant.objects.filter(schema_name=schema).first()
         if tenant is None:
-            raise NotFound(f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="schema")
+            raise NotFound(
+                f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="schema"
+            )
         if not changed and status != TenantStatus.DELETING:
-            raise Conflict(f"Tenant {schema!r} is being deleted; that cannot be undone.", field="schema")
+            raise Conflict(
+                f"Tenant {schema!r} is being deleted; that cannot be undone.", field="schema"
+            )
         if changed:
             record(action=f"tenant.{status}", actor=actor, tenant=tenant.ref, subject=schema)
         ref: TenantRef = tenant.ref

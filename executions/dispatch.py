@@ -1,0 +1,75 @@
+"""Placing runs and sending their chains.
+
+Timing: request-time and background-worker. Model: sync. Guarantee: at-least-once; what is placed but not sent, the
+worker that holds it sends. Failure: the broker's errors are logged and swallowed, the row is the truth.
+"""
+
+import logging
+from uuid import UUID
+
+from celery import current_app
+from kombu.exceptions import OperationalError
+
+from executions.blueprint.document import plan
+from executions.chain import ChainSpec, publish
+from executions.models import Execution
+from executions.placement.admission import Placed, admit
+from tenants.scope import tenant_scope
+from tenants.selectors import tenant_for_link
+from tenants.statuses import TenantStatus
+
+BOUNDED_SECONDS = 0.2
+logger = logging.getLogger(__name__)
+
+
+def admit_and_send(*, bounded: bool = False) -> None:
+    """Give free slots to waiting runs and send their chains; from web with one short try."""
+    for placed in admit():
+        send(placed, bounded=bounded)
+
+
+def send(placed: Placed, *, bounded: bool = False) -> None:
+    """Send what is left of a run to the lane it is placed on."""
+    spec = _spec(placed)
+    if spec is None:
+        return
+    try:
+        if bounded:
+            _publish_bounded(spec)
+        else:
+            publish(spec)
+    except OperationalError:
+        logger.warning(
+            "chain not sent; the worker will send it",
+            extra={"event": "CHAIN_NOT_SENT", "execution_id": str(placed.execution_id)},
+        )
+
+
+def _publish_bounded(spec: ChainSpec) -> None:
+    timeouts = {"socket_timeout": BOUNDED_SECONDS, "socket_connect_timeout": BOUNDED_SECONDS}
+    options = {**current_app.conf.broker_transport_options, **timeouts}
+    with current_app.connection_for_write(
+        transport_options=options, connect_timeout=BOUNDED_SECONDS
+    ) as connection:
+        publish(spec, connection=connection, retry=False)
+
+
+def _spec(placed: Placed) -> ChainSpec | None:
+    with tenant_scope(tenant_for_link(placed.tenant_id), allowed=TenantStatus.any()):
+        run = _unfinished(placed.execution_id)
+    if run is None:
+        return None
+    planned = plan(run.blueprint_version.content)
+    return ChainSpec(
+        tenant_id=placed.tenant_id,
+        execution_id=placed.execution_id,
+        epoch=placed.epoch,
+        lane=placed.lane,
+        blueprint=planned.name,
+        paths=[step.path for step in planned.from_path(run.next_step)],
+    )
+
+
+def _unfinished(execution_id: UUID) -> Execution | None:
+    runs = Execution.objects.select_related("blueprint_version").filter(pk=execution_id, outcome="")
+    return runs.exclude(next_step="").first()

@@ -1,0 +1,82 @@
+"""Claiming a step: the right to run it once under this placement."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from executions.states import (
+    CLAIMABLE_STEP,
+    EXECUTION_TRANSITIONS,
+    TERMINAL_STEP,
+    ExecutionState,
+    sources,
+)
+from executions.transitions.fence import FENCE_UNLESS_CANCELLED, Placement, fetch_row
+
+CLAIM = f"""
+WITH {FENCE_UNLESS_CANCELLED}, allowed AS (
+    SELECT fence.execution_id FROM fence JOIN executions_step s USING (execution_id)
+    WHERE s.path = %(path)s AND s.state = ANY(%(claimable)s)
+), run AS (
+    UPDATE executions_execution e
+    SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s,
+        last_event = e.last_event + 1
+    FROM allowed
+    WHERE e.id = allowed.execution_id AND e.outcome = '' AND e.state = ANY(%(runnable)s)
+    RETURNING e.id, e.last_event
+), step AS (
+    UPDATE executions_step s
+    SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s, started_at = now(),
+        finished_at = NULL, token = NULL
+    FROM run
+    WHERE s.execution_id = run.id AND s.path = %(path)s AND s.state = ANY(%(claimable)s)
+    RETURNING s.attempt
+), event AS (
+    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event, now(), 'step.started', %(path)s,
+           jsonb_build_object('attempt', step.attempt, 'epoch', %(epoch)s::int, 'worker', %(worker)s::text)
+    FROM run, step
+)
+SELECT attempt FROM step"""  # noqa: S608 - the fence is a constant
+
+# Why a claim got no row: asked only then.
+REASON = """
+SELECT s.state, s.epoch,
+       EXISTS (SELECT 1 FROM public.placement_ticket t WHERE t.execution_id = s.execution_id
+               AND t.epoch = %(epoch)s AND t.worker_id = %(boot)s AND t.state = 'placed')
+FROM executions_step s WHERE s.execution_id = %(execution)s AND s.path = %(path)s"""
+
+RUNNABLE = [*sources(EXECUTION_TRANSITIONS, ExecutionState.RUNNING), ExecutionState.RUNNING.value]
+CLAIMABLE = sorted(CLAIMABLE_STEP)
+
+
+class Refusal(StrEnum):
+    """Why a step could not be claimed."""
+
+    DUPLICATE = "duplicate"  # this placement has claimed it, or the run is ending
+    STALE = "stale"  # the placement is over
+    DONE = "done"  # it ended under an older placement: go on with the next
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """The right to run one attempt."""
+
+    attempt: int
+
+
+def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refusal:
+    """Claim a step in one statement; only when that gives nothing, ask why."""
+    parameters = {
+        **placement.parameters(),
+        "path": path,
+        "worker": worker,
+        "claimable": CLAIMABLE,
+        "runnable": RUNNABLE,
+    }
+    if row := fetch_row(CLAIM, parameters):
+        return Claim(attempt=row[0])
+    reason = fetch_row(REASON, parameters)
+    if reason is None or not reason[2]:
+        return Refusal.STALE
+    state, epoch, _ = reason
+    return Refusal.DONE if state in TERMINAL_STEP and epoch < placement.epoch else Refusal.DUPLICATE

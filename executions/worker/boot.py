@@ -1,0 +1,159 @@
+"""From `celery -A orchestrator worker` to a worker of ours: lane, registry, loop, tick, drain.
+
+Timing: background-worker. Model: sync; Celery's signals set it up, worker_shutting_down only sets a flag (it runs
+inside a signal handler). Guarantee: a boot is registered after its lane is consumed, and ends with its lane.
+Failure: a worker that cannot describe its nodes or reach the database does not start.
+"""
+
+import logging
+import sys
+import threading
+import time
+from typing import Any
+
+import celery.signals
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connection
+from kombu import Exchange, Queue
+
+from executions.placement.models import Worker
+from executions.placement.workers import register, store_catalogue
+from executions.worker.lease import LeaseLoop, kill_runtimes
+from executions.worker.links import Links
+from executions.worker.machine import Machine
+from executions.worker.reaper import end_boot
+from executions.worker.tick import Tick
+from orchestrator.core.errors import IsolaneError
+from resources.runtimes.base import RuntimeStartError
+from resources.runtimes.registry import build_backends
+from tenants.scope import platform_scope
+
+EXIT_UNAVAILABLE = 2
+logger = logging.getLogger(__name__)
+
+
+class _Process:
+    """What this worker process has; nothing in every other process."""
+
+    machine: Machine | None = None
+    links: Links | None = None
+    lease: LeaseLoop | None = None
+    tick: Tick | None = None
+
+
+def current_machine() -> Machine:
+    """This worker's boot."""
+    if _Process.machine is None:
+        raise RuntimeError(
+            "this process is not a worker: start one with 'celery -A orchestrator worker'"
+        )
+    return _Process.machine
+
+
+def current_links() -> Links:
+    """This worker's links."""
+    if _Process.links is None:
+        raise RuntimeError(
+            "this process is not a worker: start one with 'celery -A orchestrator worker'"
+        )
+    return _Process.links
+
+
+def connect() -> None:
+    """Listen to Celery's signals; called by the composition root."""
+    celery.signals.celeryd_init.connect(_on_init, dispatch_uid="executions.worker.init")
+    celery.signals.celeryd_after_setup.connect(_on_setup, dispatch_uid="executions.worker.setup")
+    celery.signals.worker_ready.connect(_on_ready, dispatch_uid="executions.worker.ready")
+    celery.signals.worker_shutting_down.connect(
+        _on_shutting_down, dispatch_uid="executions.worker.draining"
+    )
+    celery.signals.worker_shutdown.connect(_on_shutdown, dispatch_uid="executions.worker.shutdown")
+
+
+def _on_init(*, instance: Any, **_: Any) -> None:
+    machine = Machine(
+        node_name=instance.hostname,
+        capacity=settings.WORKER_CAPACITY,
+        backends=build_backends(settings.RUNTIMES),
+    )
+    # Two plain workers on one host would share a name; Celery's own default is made unique per boot.
+    if instance.hostname.startswith("celery@"):
+        machine.node_name = f"w{machine.boot.hex[:6]}@{instance.hostname.removeprefix('celery@')}"
+        instance.hostname = machine.node_name
+    _Process.machine, _Process.links = machine, Links(machine)
+
+
+def _on_setup(*, instance: Any, **_: Any) -> None:
+    """Consume this boot's lane and nothing else."""
+    queues = instance.app.amqp.queues
+    lane = current_machine().lane
+    queues.add(Queue(lane, Exchange(""), routing_key=lane))
+    queues.select([lane])
+
+
+def _on_ready(**_: Any) -> None:
+    """Celery swallows what a receiver raises, and a worker that is not registered would idle for ever: exit instead."""
+    try:
+        _register(current_machine())
+    except (IsolaneError, RuntimeStartError, DatabaseError) as error:
+        logger.critical("the worker cannot start: %s", error)
+        sys.exit(EXIT_UNAVAILABLE)
+    except Exception:
+        logger.critical("the worker cannot start", exc_info=True)
+        sys.exit(EXIT_UNAVAILABLE)
+
+
+def _register(machine: Machine) -> None:
+    availability = {level: backend.availability() for level, backend in machine.backends.items()}
+    levels = [level for level, found in availability.items() if found.ok]
+    if not levels:
+        reasons = "; ".join(f"{level}: {found.reason}" for level, found in availability.items())
+        raise RuntimeStartError(f"no isolation level is available ({reasons})")
+    catalogue = machine.backends[levels[0]].describe()
+    with platform_scope():
+        register(
+            boot=machine.boot,
+            node_name=machine.node_name,
+            lane=machine.lane,
+            capacity=machine.capacity,
+            levels=levels,
+            catalogue=store_catalogue(catalogue),
+        )
+    machine.renewed()
+    _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
+    _Process.lease.start()
+    _Process.tick.start()
+    logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": machine.node_name})
+
+
+def _on_shutting_down(**_: Any) -> None:
+    if _Process.machine is None or _Process.machine.draining.is_set():
+        return
+    _Process.machine.draining.set()
+    threading.Thread(target=_drain, args=(_Process.machine,), name="drain", daemon=True).start()
+
+
+def _drain(machine: Machine) -> None:
+    """Let running steps finish within the grace time; what still runs then is lost here and resumed elsewhere."""
+    deadline = time.monotonic() + settings.DRAIN_GRACE_SECONDS
+    while time.monotonic() < deadline and any(context.active for context in machine.contexts.all()):
+        time.sleep(0.05)
+    kill_runtimes(machine)
+
+
+def _on_shutdown(**_: Any) -> None:
+    """The pool is empty: hand the rest back and end this boot, without waiting for the lease to lapse."""
+    if _Process.machine is None:
+        return
+    machine = _Process.machine
+    for thread in (_Process.tick, _Process.lease):
+        if thread is not None:
+            thread.stop()
+    for backend in machine.backends.values():
+        backend.stop()
+    with platform_scope():
+        worker = Worker.objects.filter(boot=machine.boot).first()
+    if worker is not None:
+        end_boot(worker, reason="worker drained")
+    connection.close()

@@ -1,0 +1,75 @@
+"""The end of a context: torn down first, written second. A run is terminal only when its context is gone.
+
+Timing: background-worker. Model: sync. Guarantee: at-least-once; closing twice does nothing the second time.
+Failure: a teardown that fails is logged and stops nothing; a write that fails is repeated by the worker's loop.
+"""
+
+import logging
+
+from django.db import Error as DatabaseError
+
+from executions.dispatch import admit_and_send
+from executions.states import ExecutionState
+from executions.transitions.close import close_execution, hand_back, set_outcome
+from executions.transitions.fence import Placement
+from executions.worker.contexts import OpenContext
+from executions.worker.machine import Machine
+from isolane.results import Code
+from tenants.scope import tenant_scope
+from tenants.selectors import tenant_for_link
+from tenants.statuses import TenantStatus
+
+CLOSE_SECONDS = 10
+logger = logging.getLogger(__name__)
+
+
+def close_context(machine: Machine, context: OpenContext) -> None:
+    """Tear down, then write the run's terminal state and free its slot, unless the placement is lost."""
+    tear_down(context)
+    if context.lost:
+        return
+    try:
+        with tenant_scope(tenant_for_link(context.placement.tenant_id), allowed=TenantStatus.any()):
+            state = close_execution(context.placement)
+    except DatabaseError:
+        machine.contexts.put_back(context)
+        raise
+    logger.info(
+        "run closed", extra={"event": "RUN_CLOSED", **ids(context.placement), "state": state}
+    )
+    admit_and_send()
+
+
+def tear_down(context: OpenContext) -> None:
+    """End the runtime's part of the context."""
+    if context.runtime is None:
+        return
+    for error in context.runtime.close(CLOSE_SECONDS):
+        logger.error(
+            "teardown: %s", error, extra={"event": "TEARDOWN_FAILED", **ids(context.placement)}
+        )
+
+
+def end_without_link(placement: Placement, *, cancel: bool, reason: str) -> None:
+    """End a placement in which no link is active: cancelled, closed if its outcome is set, else back to the queue."""
+    with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
+        if cancel:
+            set_outcome(
+                placement,
+                ExecutionState.CANCELLED,
+                code=Code.CANCELLED,
+                message="Cancelled before its next step.",
+            )
+        if close_execution(placement) is None and hand_back(placement, reason=reason):
+            logger.warning(
+                "handed back: %s", reason, extra={"event": "HANDED_BACK", **ids(placement)}
+            )
+
+
+def ids(placement: Placement) -> dict[str, object]:
+    """What every log line of a run carries."""
+    return {
+        "execution_id": str(placement.execution_id),
+        "tenant_id": tenant_for_link(placement.tenant_id).schema,
+        "epoch": placement.epoch,
+    }

@@ -1,0 +1,118 @@
+"""The open contexts of this worker: one per placement, from its first link to its end.
+
+Timing: background-worker. Model: sync, used from all pool threads and the worker's loop. Guarantee: a context is opened
+once and closed once, whatever the order in which links end. Failure: a half-opened one is closed like any other.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from executions.selectors import Resumable
+from executions.transitions.fence import Placement
+from resources.runtimes.base import Runtime
+
+Key = tuple[UUID, int]
+
+
+@dataclass(kw_only=True, eq=False)
+class OpenContext:
+    """What this worker holds for one placement."""
+
+    placement: Placement
+    run: Resumable
+    runtime: Runtime | None = None  # none until the first link has opened it
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    active: int = 0  # links counted in and not yet out
+    ended: bool = False  # the run's outcome is written
+    lost: bool = False  # the placement is over for us: dispose, write nothing
+
+    @property
+    def key(self) -> Key:
+        """What it is found by."""
+        return self.placement.key
+
+
+class Contexts:
+    """All open contexts of this worker; every method is safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[Key, OpenContext] = {}
+        self._in_flight: Counter[Key] = Counter()
+        self._idle_since: dict[Key, float] = {}
+
+    # --- every link, claimed or not
+    def link_begins(self, key: Key) -> None:
+        """A link of this placement has reached a thread."""
+        with self._lock:
+            self._in_flight[key] += 1
+
+    def link_ends(self, key: Key) -> None:
+        """It has left the thread."""
+        with self._lock:
+            self._in_flight[key] -= 1
+            if not self._in_flight[key]:
+                del self._in_flight[key]
+                self._idle_since[key] = time.monotonic()
+
+    def idle_seconds(self, key: Key) -> float:
+        """How long no link of this placement has been in a thread; counted from the first time it is asked."""
+        with self._lock:
+            if self._in_flight[key]:
+                return 0.0
+            now = time.monotonic()
+            return now - self._idle_since.setdefault(key, now)
+
+    def forget(self, held: set[Key]) -> None:
+        """Drop what is remembered of placements that are over."""
+        with self._lock:
+            for key in self._idle_since.keys() - held:
+                del self._idle_since[key]
+
+    def restart_idle(self, key: Key) -> None:
+        """Count anew: something was done about it."""
+        with self._lock:
+            self._idle_since[key] = time.monotonic()
+
+    # --- links that were claimed
+    def join(self, placement: Placement, new: Callable[[], OpenContext]) -> OpenContext:
+        """Count a link in, into the placement's context or a new one. The claim lets one link at a time come here."""
+        context = self.get(placement.key) or new()
+        with self._lock:
+            self._open[placement.key] = context
+            context.active += 1
+        return context
+
+    def leave(self, context: OpenContext) -> bool:
+        """Count a link out; true if the context is over, and it is now the caller's to close."""
+        with self._lock:
+            context.active -= 1
+            return self._take(context)
+
+    def take(self, context: OpenContext) -> bool:
+        """True if the context is over and no link is in it: it is now the caller's to close."""
+        with self._lock:
+            return self._take(context)
+
+    def put_back(self, context: OpenContext) -> None:
+        """The close did not work out: the loop will try it again."""
+        with self._lock:
+            self._open[context.key] = context
+
+    def get(self, key: Key) -> OpenContext | None:
+        """The context of a placement, if it is open here."""
+        with self._lock:
+            return self._open.get(key)
+
+    def all(self) -> list[OpenContext]:
+        """Those open now."""
+        with self._lock:
+            return list(self._open.values())
+
+    def _take(self, context: OpenContext) -> bool:
+        over = not context.active and (context.ended or context.lost)
+        return over and self._open.pop(context.key, None) is not None

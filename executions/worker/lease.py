@@ -1,0 +1,158 @@
+"""The worker's loop: renews the lease and tends what this worker holds, once a second.
+
+Timing: background-worker, in a thread with its own connection. Model: sync.
+Guarantee: at-least-once sending; what is not claimed within 2 s is sent again under the same epoch.
+Failure: without a renewal for 10 s the runtimes are killed; a lease that is no longer ours ends the process.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from executions.dispatch import send
+from executions.models import Step
+from executions.placement.admission import Placed
+from executions.placement.workers import Held, renew
+from executions.states import StepState
+from executions.transitions.fence import Placement
+from executions.worker.closing import close_context, end_without_link, tear_down
+from executions.worker.machine import Machine
+from tenants.scope import platform_scope, tenant_scope
+from tenants.selectors import tenant_for_link
+from tenants.statuses import TenantStatus
+
+PERIOD_SECONDS = 1.0
+RESEND_AFTER_SECONDS = 2.0
+EXIT_FENCED = 75  # EX_TEMPFAIL: restart me
+logger = logging.getLogger(__name__)
+
+
+class LeaseLoop(threading.Thread):
+    """Runs until the worker stops."""
+
+    def __init__(self, machine: Machine, *, exit_process: Callable[[int], None] = os._exit) -> None:
+        super().__init__(name="lease", daemon=True)
+        self._machine = machine
+        self._stopping = threading.Event()
+        self._exit_process = exit_process
+
+    def run(self) -> None:
+        """Once a second, also while PostgreSQL is away."""
+        while not self._stopping.wait(PERIOD_SECONDS):
+            try:
+                self.turn()
+            except DatabaseError:
+                logger.warning(
+                    "lease not renewed: the database does not answer",
+                    extra={"event": "LEASE_NOT_RENEWED"},
+                )
+                connection.close()
+                self._fence_if_old()
+        connection.close()
+
+    def stop(self) -> None:
+        """Stop after this turn."""
+        self._stopping.set()
+        if self.is_alive():
+            self.join(timeout=5)
+
+    def turn(self) -> None:
+        """Renew, then tend each placement."""
+        with platform_scope():
+            held = renew(self._machine.boot, draining=self._machine.draining.is_set())
+        if held is None:
+            self._drop_everything()
+            return
+        self._machine.renewed()
+        keys = {(ticket.execution_id, ticket.epoch) for ticket in held}
+        for context in self._machine.contexts.all():
+            if context.key not in keys:
+                self._lose(context.key)
+        for ticket in held:
+            self._tend(ticket)
+        self._machine.contexts.forget(keys)
+
+    def _tend(self, ticket: Held) -> None:
+        placement = Placement(
+            tenant_id=ticket.tenant_id,
+            execution_id=ticket.execution_id,
+            epoch=ticket.epoch,
+            boot=self._machine.boot,
+        )
+        contexts = self._machine.contexts
+        context = contexts.get(placement.key)
+        if context and ticket.cancel_requested:
+            context.cancelled.set()
+        if contexts.idle_seconds(placement.key) == 0:
+            return
+        if context and contexts.take(context):
+            close_context(self._machine, context)  # an earlier close could not be written
+        elif ticket.cancel_requested:
+            self._end(placement, cancel=True, reason="cancelled")
+        elif (
+            not self._machine.draining.is_set()
+            and contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS
+        ):
+            self._nudge(placement)
+
+    def _nudge(self, placement: Placement) -> None:
+        """Nothing happens though something should: a message was lost, or the answer to a claim."""
+        self._machine.contexts.restart_idle(placement.key)
+        with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
+            claimed = Step.objects.filter(
+                execution_id=placement.execution_id, state=StepState.RUNNING
+            ).exists()
+        if claimed:
+            self._end(placement, cancel=False, reason="claimed, but active in no thread")
+            return
+        send(
+            Placed(
+                execution_id=placement.execution_id,
+                tenant_id=placement.tenant_id,
+                epoch=placement.epoch,
+                boot=placement.boot,
+                lane=self._machine.lane,
+            )
+        )
+
+    def _end(self, placement: Placement, *, cancel: bool, reason: str) -> None:
+        if context := self._machine.contexts.get(placement.key):
+            context.lost = True
+            if not self._machine.contexts.take(context):
+                return
+            tear_down(context)
+        end_without_link(placement, cancel=cancel, reason=reason)
+
+    def _lose(self, key: tuple[object, int]) -> None:
+        """Others have ended this placement: dispose, write nothing."""
+        context = next((found for found in self._machine.contexts.all() if found.key == key), None)
+        if context is None or context.ended:
+            return
+        context.lost = True
+        if context.runtime is not None:
+            context.runtime.kill()
+        if self._machine.contexts.take(context):
+            tear_down(context)
+
+    def _fence_if_old(self) -> None:
+        if not self._machine.lease_is_fresh():
+            kill_runtimes(self._machine)
+
+    def _drop_everything(self) -> None:
+        logger.error(
+            "the lease is no longer ours; ending to be restarted", extra={"event": "FENCED"}
+        )
+        kill_runtimes(self._machine)
+        self._exit_process(EXIT_FENCED)
+
+
+def kill_runtimes(machine: Machine) -> None:
+    """End every step that runs here; what they would have written is lost, not failed."""
+    for context in machine.contexts.all():
+        context.lost = True
+        if context.runtime is not None:
+            context.runtime.kill()

@@ -1,0 +1,39 @@
+"""The Celery application; `celery -A orchestrator worker` starts a worker with the project's defaults."""
+
+import os
+from typing import Any
+
+import django
+from celery import Celery
+from celery.app.amqp import AMQP
+from celery.signals import import_modules, setup_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+
+
+class LaneAMQP(AMQP):
+    """Queues without exchanges: a lane is addressed by its name, so a lane that is gone leaves no binding behind."""
+
+    @staticmethod
+    def autoexchange(_name: str) -> None:  # type: ignore[override]  # a hook that Celery documents as an attribute
+        """Use the default exchange."""
+
+
+# Without the Django fixup, which closes the database connection around every task: connections are ours to tend.
+app = Celery("isolane", fixups=[], amqp=LaneAMQP)
+app.config_from_object("django.conf:settings", namespace="CELERY")
+
+
+@import_modules.connect
+def _load_django(**_: Any) -> None:
+    django.setup()
+    from executions import signals, tasks  # noqa: F401, PLC0415 - models may be imported only after setup
+    from executions.worker import boot  # noqa: PLC0415 - likewise
+
+    boot.connect()
+    signals.connect()
+
+
+@setup_logging.connect
+def _keep_django_logging(**_: Any) -> None:
+    """Django's LOGGING counts for workers too."""

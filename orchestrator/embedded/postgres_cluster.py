@@ -1,0 +1,86 @@
+"""The data directory of an embedded PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.embedded.account import Account
+from orchestrator.embedded.errors import EmbeddedError
+from orchestrator.embedded.leftovers import wait_unused
+from orchestrator.embedded.postgres_install import server_version
+from orchestrator.embedded.private_files import replace_private
+
+# Nothing of ours: PG* variables would change the server, and our secrets are not its business.
+SERVER_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
+INITDB_TIMEOUT = 120.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A data directory, the binaries for it, and whose it is (None: ours)."""
+
+    data: Path
+    install: Path
+    account: Account | None
+
+    def check_version(self) -> None:
+        """Raise if the data was made by another major version, which the server cannot read."""
+        made_by = (self.data / "PG_VERSION").read_text(encoding="ascii").strip()
+        installed = server_version(self.install)
+        if installed.partition(".")[0] != made_by:
+            raise EmbeddedError(
+                f"{self.data} was made by PostgreSQL {made_by}, installed is {installed}: dump it "
+                f"with the former version, or remove the directory to begin anew"
+            )
+
+    def make(self, superuser_password: str, *, durable: bool) -> None:
+        """Made beside its place and then renamed, so that a half-made cluster is never used."""
+        unfinished = self.data.with_name(f"{self.data.name}.new")
+        wait_unused(unfinished, "postgres", timeout=INITDB_TIMEOUT)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        self._hand_over(unfinished, 0o700)
+        with self._password_file(superuser_password) as pwfile:
+            self._initdb(unfinished, pwfile, sync=durable)
+        unfinished.rename(self.data)
+
+    def _initdb(self, target: Path, pwfile: Path, *, sync: bool) -> None:
+        argv = [str(self.install / "bin" / "initdb"), "-D", str(target), f"--pwfile={pwfile}"]
+        argv += ["--username=postgres", "--auth=scram-sha-256", "--no-instructions"]
+        # The server's own C.UTF-8: the system may have no UTF-8 locale.
+        argv += ["--encoding=UTF8", "--locale=C"]
+        argv += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        completed = subprocess.run(  # noqa: S603 - a binary of our own dependency
+            argv if sync else [*argv, "--no-sync"],
+            cwd=target.parent,
+            env=SERVER_ENVIRONMENT,
+            user=self.account.uid if self.account else None,
+            group=self.account.gid if self.account else None,
+            extra_groups=[] if self.account else None,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=INITDB_TIMEOUT,
+        )
+        if completed.returncode:
+            raise EmbeddedError(f"initdb failed: {completed.stderr.strip()}")
+
+    @contextlib.contextmanager
+    def _password_file(self, password: str) -> Iterator[Path]:
+        path = self.data.with_name("pwfile")
+        replace_private(path, password)
+        try:
+            self._hand_over(path, 0o600)
+            yield path
+        finally:
+            path.unlink()
+
+    def _hand_over(self, path: Path, mode: int) -> None:
+        if self.account:
+            self.account.take(path, mode)

@@ -1,0 +1,36 @@
+"""Which isolation a run gets. Pure: sync, no state, no I/O."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from orchestrator.core.errors import Conflict
+from tenants.isolation import Isolation
+
+
+class IsolationUnavailable(Conflict):
+    """No live worker can give the isolation that this run needs; it is refused rather than run weaker."""
+
+    code = "isolation_unavailable"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """The level and why, stored with the run."""
+
+    level: Isolation
+    reason: str
+
+
+def choose(*, required: Isolation, trusted: bool, available: Collection[Isolation]) -> Decision:
+    """The weakest available level that satisfies the tenant's requirement and its trust."""
+    floor, reason = required, f"the tenant requires {required}"
+    if not trusted and floor is Isolation.SHARED:
+        floor, reason = Isolation.PROCESS, "the tenant is not trusted, and shared is for trusted tenants"
+    fitting = sorted((level for level in available if level.strictness >= floor.strictness), key=lambda x: x.strictness)
+    if not fitting:
+        offered = ", ".join(sorted(available)) or "nothing"
+        raise IsolationUnavailable(
+            f"This run needs isolation {floor} or stricter ({reason}), and the workers offer {offered}. "
+            "Enable that level on a worker, or mark the tenant as trusted."
+        )
+    return Decision(level=fitting[0], reason=reason)

@@ -1,0 +1,94 @@
+"""What every runtime level offers to a worker, in the manner of Django's backends."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from isolane.protocol import Catalogue, Log, Progress, Run
+from isolane.results import StepResult
+
+OnFrame = Callable[[Log | Progress], None]
+
+
+class RuntimeStartError(Exception):
+    """A runtime could not be started, opened or asked."""
+
+
+class PoolExhaustedError(RuntimeStartError):
+    """All runtimes of this backend are taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """The identity of a context: one placement of one execution."""
+
+    tenant_id: str
+    execution_id: str
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Availability:
+    """Whether this machine can give a level and, if not, why."""
+
+    ok: bool
+    reason: str = ""
+
+
+class Runtime(ABC):
+    """Where the context of one placement lives and its steps run.
+
+    One thread uses it; `kill` and `alive` are safe from any. Close it also after a failed `open`
+    and after `kill`.
+    """
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether steps can run in it."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Open the context, or raise RuntimeStartError."""
+
+    @abstractmethod
+    def run(
+        self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
+    ) -> StepResult:
+        """Run one attempt of a step until it ends, its deadline (monotonic) or its cancellation.
+
+        It always returns a result. TIMEOUT, CANCELLED after its grace, a death and a broken
+        protocol leave a dead runtime. A step that succeeds within the grace has succeeded.
+        """
+
+    @abstractmethod
+    def close(self, timeout: float) -> tuple[str, ...]:
+        """Tear the context down within timeout seconds; return what went wrong. Repeatable."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class RuntimeBackend(ABC):
+    """Gives runtimes of one isolation level."""
+
+    def __init__(self, *, level: str) -> None:
+        self.level = level
+
+    @abstractmethod
+    def availability(self) -> Availability:
+        """Say whether this machine can give this level."""
+
+    @abstractmethod
+    def describe(self) -> Catalogue:
+        """Return what its runtimes can run, or raise RuntimeStartError."""
+
+    @abstractmethod
+    def start(self, placement: Placement) -> Runtime:
+        """Return a runtime for this placement, or raise RuntimeStartError."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End all of its runtimes; safe from any thread."""

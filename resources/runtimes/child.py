@@ -1,0 +1,160 @@
+"""A runner process on this machine and the worker's end of its stream.
+
+Timing: starting returns before the runner has imported its packages; kill waits for the end.
+Model: exec'd with a clean environment as leader of its own session, never forked from the worker.
+Guarantee: no descriptor, variable or signal of the worker reaches it; its folder goes with it.
+Failure: if the worker dies, the stream ends and the runner kills its own process group. A
+parent-death signal would not do: it fires when the *thread* that started the process ends, and
+the worker's threads come and go.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import isolane
+from isolane.protocol import Frame, Log, Progress, ProtocolError, ToRunner
+from isolane.stream import Stream, StreamClosedError
+from resources.runtimes.base import RuntimeStartError
+
+# Everything else, credentials above all, stays with the worker.
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+_SOURCE_ROOT = Path(isolane.__file__).resolve().parent.parent
+_STDERR_MAX = 2_000  # bytes of a runner's last words
+
+F = TypeVar("F", bound=Frame)
+
+
+class Child:
+    """One runner process; `kill`, `ended` and `obituary` are safe from any thread."""
+
+    def __init__(self, *, packages: Sequence[str], paths: Sequence[str | Path]) -> None:
+        self._lock = threading.Lock()
+        self._folder = Path(tempfile.mkdtemp(prefix="isolane-"))
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        ours, theirs = socket.socketpair()
+        self.stream = Stream(ours)
+        try:
+            self._process = self._spawn(theirs, packages, paths)
+        except OSError as error:
+            self._release()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise RuntimeStartError(f"the runner cannot be started: {error}") from error
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """Return the process id, which is that of its group, too."""
+        return self._process.pid
+
+    def ended(self) -> bool:
+        """Say whether the runner itself is dead; its group may not be."""
+        if self._process.returncode is not None:
+            return True
+        # The dead process is not reaped yet: as long as it is there, nobody else gets its id,
+        # and killing its group cannot hit a stranger.
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            return os.waitid(os.P_PID, self.pid, flags) is not None
+        except ChildProcessError:  # another thread has just reaped it
+            return True
+
+    def kill(self) -> None:
+        """End the process group, wait for it and remove its folder."""
+        with self._lock:
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                self._process.wait()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def dispose(self) -> None:
+        """Kill it and free the stream; only for the thread that uses the stream."""
+        self.kill()
+        self._release()
+
+    def obituary(self) -> str:
+        """Say how a killed or dead runner ended."""
+        code = self._process.returncode
+        if code is None or code >= 0:
+            return f"exit code {code}"
+        return f"signal {signal.Signals(-code).name}"
+
+    def last_words(self) -> str:
+        """Return what the runner wrote to stderr before it served, normally nothing."""
+        self._stderr.seek(0)
+        return self._stderr.read(_STDERR_MAX).decode("utf-8", "replace").strip()
+
+    def wipe(self) -> bool:
+        """Empty its folder, so that the next execution finds no files; say whether it is empty."""
+        try:
+            for entry in self._folder.iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+        except OSError:
+            return False
+        return True
+
+    def ask(self, frame: ToRunner, answer: type[F], timeout: float) -> F:
+        """Send a frame and return its answer; on anything else kill it and raise."""
+        try:
+            reply = self._exchange(frame, time.monotonic() + timeout)
+            if isinstance(reply, answer):
+                return reply
+            reason = f"it sent {type(reply).__name__} instead of {answer.__name__}"
+        except TimeoutError:
+            reason = f"it did not answer within {timeout:g} s"
+        except StreamClosedError:
+            reason = "it died"
+        except ProtocolError as error:
+            reason = f"it broke the protocol: {error}"
+        self.kill()
+        words = self.last_words() or self.obituary()
+        raise RuntimeStartError(f"{type(frame).__name__} failed, {reason}: {words}")
+
+    def _exchange(self, frame: ToRunner, deadline: float) -> Frame:
+        self.stream.send(frame, deadline - time.monotonic())
+        while True:
+            reply = self.stream.receive(deadline - time.monotonic())
+            if not isinstance(reply, Log | Progress):  # a thread that a step left may still speak
+                return reply
+
+    def _spawn(
+        self, sock: socket.socket, packages: Sequence[str], paths: Sequence[str | Path]
+    ) -> subprocess.Popen[bytes]:
+        # -P: the working directory, where steps may write, is no place to import from.
+        command = [sys.executable, "-P", "-m", "isolane.runner", f"--fd={sock.fileno()}"]
+        command += [f"--path={Path(path).resolve()}" for path in paths]
+        command += [f"--package={package}" for package in packages]
+        return subprocess.Popen(  # noqa: S603 - the command is ours, the names an operator's
+            command,
+            pass_fds=[sock.fileno()],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._stderr,
+            cwd=self._folder,
+            env=self._environment(),
+        )
+
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        folder = str(self._folder)
+        return inherited | {"PYTHONPATH": str(_SOURCE_ROOT), "HOME": folder, "TMPDIR": folder}
+
+    def _release(self) -> None:
+        self.stream.close()
+        self._stderr.close()

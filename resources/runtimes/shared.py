@@ -1,0 +1,168 @@
+"""The level `shared`: long-lived runners, one execution at a time.
+
+Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
+Model: a pool of at most `size` processes per backend, used from any thread.
+Guarantee: a runner is used again only after a clean teardown, with an empty folder.
+Failure: a runner that was killed, died or left something behind is ended, and its place is free.
+"""
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from isolane.protocol import Catalogue, Close, Closed, Describe, Open, Ready, Run
+from isolane.results import StepResult
+from resources.runtimes.base import (
+    Availability,
+    OnFrame,
+    Placement,
+    PoolExhaustedError,
+    Runtime,
+    RuntimeBackend,
+    RuntimeStartError,
+)
+from resources.runtimes.child import Child
+from resources.runtimes.supervision import Supervision
+
+_START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
+
+
+class SharedBackend(RuntimeBackend):
+    """A pool of runners of the worker's own user."""
+
+    def __init__(
+        self,
+        *,
+        level: str,
+        size: int,
+        packages: Sequence[str] = (),
+        paths: Sequence[str | Path] = (),
+    ) -> None:
+        super().__init__(level=level)
+        self._size = size
+        self._packages = packages
+        self._paths = paths
+        self._lock = threading.Lock()
+        self._idle: list[Child] = []
+        self._busy: set[Child] = set()
+
+    def availability(self) -> Availability:
+        """Say whether processes can be supervised safely here."""
+        if hasattr(os, "waitid"):
+            return Availability(ok=True)
+        return Availability(ok=False, reason="this Python has no os.waitid")
+
+    def describe(self) -> Catalogue:
+        """Ask a new runner what it can run."""
+        child = self._spawn()
+        try:
+            return child.ask(Describe(), Catalogue, _START_TIMEOUT)
+        finally:
+            child.dispose()
+
+    def start(self, placement: Placement) -> Runtime:
+        """Take a runner from the pool."""
+        with self._lock:
+            child = self._take()
+            self._busy.add(child)
+        return SharedRuntime(self, child, placement)
+
+    def stop(self) -> None:
+        """End all runners; those in use are disposed of by their users."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for child in idle:
+            child.dispose()
+        for child in busy:
+            child.kill()
+
+    def give_back(self, child: Child, *, clean: bool) -> None:
+        """Take a runner back into the pool, or end it."""
+        reusable = clean and child.wipe()
+        if not reusable:
+            child.dispose()
+        with self._lock:
+            self._busy.discard(child)
+            if reusable:
+                self._idle.append(child)
+
+    def _take(self) -> Child:
+        while self._idle:
+            child = self._idle.pop()
+            if not child.ended():
+                return child
+            child.dispose()
+        if len(self._busy) >= self._size:
+            raise PoolExhaustedError(f"all {self._size} runtimes of level {self.level} are in use")
+        return self._spawn()
+
+    def _spawn(self) -> Child:
+        return Child(packages=self._packages, paths=self._paths)
+
+
+class SharedRuntime(Runtime):
+    """A runner of the pool while one placement has it."""
+
+    def __init__(self, backend: SharedBackend, child: Child, placement: Placement) -> None:
+        self._backend = backend
+        self._child = child
+        self._placement = placement
+        self._opened = False
+        self._closed = False
+        self._lock = threading.Lock()  # held over any look at `_closed` that is acted upon
+
+    @property
+    def pid(self) -> int:
+        """Return the process id of the runner."""
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the runner is there and ours."""
+        return not self._closed and not self._child.ended()
+
+    def open(self) -> None:
+        """Open the context in the runner."""
+        identity = Open(
+            execution_id=self._placement.execution_id,
+            tenant_id=self._placement.tenant_id,
+            epoch=self._placement.epoch,
+        )
+        self._child.ask(identity, Ready, _START_TIMEOUT)
+        self._opened = True
+
+    def run(
+        self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
+    ) -> StepResult:
+        """Run one attempt of a step under supervision."""
+        return Supervision(
+            self._child, run, deadline=deadline, cancelled=cancelled, on_frame=on_frame
+        ).result()
+
+    def close(self, timeout: float) -> tuple[str, ...]:
+        """Tear the context down and give the runner back."""
+        if self._closed:
+            return ()
+        errors = self._teardown(timeout)
+        with self._lock:
+            clean = self.alive and not errors
+            self._closed = True
+        self._backend.give_back(self._child, clean=clean)
+        return errors
+
+    def kill(self) -> None:
+        """End the runner and what it started."""
+        with self._lock:
+            # Once given back, the runner may be somebody else's.
+            if not self._closed:
+                self._child.kill()
+
+    def _teardown(self, timeout: float) -> tuple[str, ...]:
+        if not self._opened or not self.alive:
+            return ()
+        try:
+            return self._child.ask(Close(), Closed, timeout).errors
+        except RuntimeStartError as error:
+            return (str(error),)

@@ -1,0 +1,95 @@
+"""A backend in memory, for tests: each node does what a script says."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from isolane.protocol import Catalogue, NodeDescription, Run
+from isolane.results import Code, StepResult
+from resources.runtimes.base import Availability, OnFrame, Placement, Runtime, RuntimeBackend
+
+Behaviour = Callable[[Run, threading.Event, OnFrame], StepResult]
+
+
+def succeeds(output: Any) -> Behaviour:
+    """Script a node that returns this output."""
+    return lambda run, cancelled, on_frame: StepResult.succeeded(
+        step=run.step, attempt=run.attempt, output=output
+    )
+
+
+def fails(code: Code, message: str = "scripted") -> Behaviour:
+    """Script a node that fails with this code."""
+    return lambda run, cancelled, on_frame: StepResult.failed(
+        step=run.step, attempt=run.attempt, code=code, message=message
+    )
+
+
+class StubBackend(RuntimeBackend):
+    """Keeps what was run and closed for a test to look at."""
+
+    def __init__(self, *, level: str, script: Mapping[str, Behaviour]) -> None:
+        super().__init__(level=level)
+        self.script = script
+        self.runs: list[tuple[Placement, Run]] = []
+        self.closed: list[Placement] = []
+        self._runtimes: list[StubRuntime] = []
+
+    def availability(self) -> Availability:
+        """Memory is always there."""
+        return Availability(ok=True)
+
+    def describe(self) -> Catalogue:
+        """Describe the script's nodes; they take any parameters."""
+        nodes = tuple(
+            NodeDescription(name=name, parameters={}, idempotent=False, deterministic=False)
+            for name in sorted(self.script)
+        )
+        return Catalogue(nodes=nodes, packages={}, python="stub")
+
+    def start(self, placement: Placement) -> Runtime:
+        """Start another runtime; there is no limit."""
+        runtime = StubRuntime(self, placement)
+        self._runtimes.append(runtime)
+        return runtime
+
+    def stop(self) -> None:
+        """Kill all runtimes."""
+        for runtime in self._runtimes:
+            runtime.kill()
+
+
+class StubRuntime(Runtime):
+    """Runs the script."""
+
+    def __init__(self, backend: StubBackend, placement: Placement) -> None:
+        self._backend = backend
+        self._placement = placement
+        self._alive = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was neither closed nor killed."""
+        return self._alive
+
+    def open(self) -> None:
+        """Open nothing."""
+
+    def run(
+        self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
+    ) -> StepResult:
+        """Note the run and do what the script says for its node."""
+        self._backend.runs.append((self._placement, run))
+        missing = fails(Code.SKILL_NOT_FOUND, f"the script has no node {run.uses}")
+        return self._backend.script.get(run.uses, missing)(run, cancelled, on_frame)
+
+    def close(self, timeout: float) -> tuple[str, ...]:
+        """Note the end, once."""
+        if self._placement not in self._backend.closed:
+            self._backend.closed.append(self._placement)
+        self._alive = False
+        return ()
+
+    def kill(self) -> None:
+        """Be dead."""
+        self._alive = False

@@ -1,0 +1,124 @@
+"""Running one step in a child that is not trusted.
+
+Timing: returns at the latest shortly after the deadline; a cancellation is seen within 0.1 s.
+Model: one thread per step polls the stream, the clock, the cancel flag and the process.
+Guarantee: exactly one result; a runtime that did not answer properly is dead when it is returned.
+Failure: an error of the caller's own callback kills the runtime and is raised.
+"""
+
+import threading
+import time
+
+from isolane.protocol import Cancel, Frame, Log, Progress, ProtocolError, Run
+from isolane.results import Code, StepResult
+from isolane.stream import StreamClosedError
+from resources.runtimes.base import OnFrame
+from resources.runtimes.child import Child
+
+_SLICE = 0.1  # seconds between two looks at everything but the stream
+_GRACE = 1.0  # seconds that a cancelled step has to end by itself
+
+
+class Supervision:
+    """One RUN from sending it to its result."""
+
+    def __init__(
+        self,
+        child: Child,
+        run: Run,
+        *,
+        deadline: float,
+        cancelled: threading.Event,
+        on_frame: OnFrame,
+    ) -> None:
+        self._child = child
+        self._run = run
+        self._limit = deadline
+        self._cancelled = cancelled
+        self._on_frame = on_frame
+        self._cancelling = False
+
+    def result(self) -> StepResult:
+        """Run the step and return how it ended."""
+        if self._cancelled.is_set():
+            return self._failed(Code.CANCELLED, "cancelled before it began")
+        try:
+            return self._watch() if (refusal := self._send()) is None else refusal
+        except BaseException:
+            self._child.kill()
+            raise
+
+    def _watch(self) -> StepResult:
+        while True:
+            if self._cancelled.is_set() and not self._cancelling:
+                self._cancel()
+            if time.monotonic() >= self._limit:
+                return self._overdue()
+            outcome = self._next()
+            if isinstance(outcome, StepResult):
+                return outcome
+            if outcome is not None:
+                self._on_frame(outcome)
+
+    def _send(self) -> StepResult | None:
+        try:
+            self._child.stream.send(self._run, max(self._limit - time.monotonic(), 0))
+        except ProtocolError as error:  # nothing was sent
+            return self._failed(Code.POLICY_VIOLATION, f"the parameters cannot be sent: {error}")
+        except TimeoutError:
+            return self._overdue()
+        except StreamClosedError:
+            return self._died()
+        return None
+
+    def _cancel(self) -> None:
+        self._cancelling = True
+        self._limit = min(self._limit, time.monotonic() + _GRACE)
+        try:
+            self._child.stream.send(Cancel(), _SLICE)
+        except (TimeoutError, StreamClosedError):
+            self._limit = 0.0
+
+    def _next(self) -> StepResult | Log | Progress | None:
+        # Asked first: what it sent before it died is still read, and a process that it left
+        # behind may keep the stream open for ever.
+        ended = self._child.ended()
+        try:
+            return self._accept(self._child.stream.receive(_SLICE))
+        except TimeoutError:
+            return self._died() if ended else None
+        except StreamClosedError:
+            return self._died()
+        except ProtocolError as error:
+            return self._end(Code.POLICY_VIOLATION, f"the runtime broke the protocol: {error}")
+
+    def _accept(self, frame: Frame) -> StepResult | Log | Progress | None:
+        match frame:
+            case Log() | Progress():
+                # A thread that an earlier step left behind may still speak: not for this step.
+                return frame if frame.step == self._run.step else None
+            case StepResult():
+                if (frame.step, frame.attempt) != (self._run.step, self._run.attempt):
+                    raise ProtocolError("StepResult: for another step or attempt")
+                failed_late = self._cancelling and frame.status == "failed"
+                return self._failed(Code.CANCELLED, "cancelled") if failed_late else frame
+        raise ProtocolError(f"{type(frame).__name__}: not expected during a step")
+
+    def _overdue(self) -> StepResult:
+        if self._cancelling:
+            return self._end(Code.CANCELLED, "cancelled")
+        return self._end(Code.TIMEOUT, "the step was ended at its deadline")
+
+    def _died(self) -> StepResult:
+        self._child.kill()
+        if self._cancelling:
+            return self._failed(Code.CANCELLED, "cancelled")
+        return self._failed(Code.UNKNOWN_ERROR, f"the runtime died ({self._child.obituary()})")
+
+    def _end(self, code: Code, message: str) -> StepResult:
+        self._child.kill()
+        return self._failed(code, message)
+
+    def _failed(self, code: Code, message: str) -> StepResult:
+        step, attempt = self._run.step, self._run.attempt
+        return StepResult.failed(step=step, attempt=attempt, code=code, message=message)

@@ -1,0 +1,30 @@
+"""Waiting for a condition, with a deadline."""
+
+import time
+from collections.abc import Callable
+
+import psutil
+
+
+def wait_until(condition: Callable[[], object], *, timeout: float = 20.0) -> float:
+    """Return the seconds it took until `condition` held, or fail."""
+    started = time.monotonic()
+    while not condition():
+        if time.monotonic() - started > timeout:
+            raise AssertionError(f"not within {timeout} s: {condition}")
+        time.sleep(0.05)
+    return time.monotonic() - started
+
+
+def family_of(pid: int) -> list[psutil.Process]:
+    """A process and all that descend from it."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def is_gone(process: psutil.Process) -> bool:
+    """Whether it ended; a zombie has."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

@@ -1,0 +1,111 @@
+"""A real pool of runners with the nodes of tests.nodes."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+import pytest
+
+from isolane.protocol import Log, Progress, Run
+from isolane.results import StepResult
+from resources.runtimes.base import Placement, Runtime
+from resources.runtimes.shared import SharedBackend, SharedRuntime
+
+PACKAGES = ("tests.nodes",)
+
+
+def wait_until(condition: Callable[[], Any], timeout: float = 10.0) -> Any:
+    """Return the condition's first true value, or fail."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.01)
+    return value
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether no process runs under this id; a zombie does not run."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def a_run(uses: str, parameters: dict[str, Any] | None = None, **changes: Any) -> Run:
+    """Build a RUN of a test node."""
+    fields: dict[str, Any] = {
+        "step": "pay",
+        "uses": uses,
+        "parameters": parameters or {},
+        "attempt": 0,
+        "seed": 7,
+        "timeout_s": 30.0,
+        "idempotency_key": "key",
+    }
+    return Run(**fields | changes)
+
+
+@dataclass
+class Driver:
+    """Runs steps in a runtime and keeps what they say."""
+
+    runtime: Runtime
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    frames: list[Log | Progress] = field(default_factory=list)
+
+    def run(
+        self, uses: str, parameters: dict[str, Any] | None = None, *, seconds: float = 30
+    ) -> StepResult:
+        """Run one step."""
+        return self.runtime.run(
+            a_run(uses, parameters, timeout_s=float(seconds)),
+            deadline=time.monotonic() + seconds,
+            cancelled=self.cancelled,
+            on_frame=self.frames.append,
+        )
+
+    def output(self, uses: str, parameters: dict[str, Any] | None = None) -> Any:
+        """Run one step that must succeed and return its output."""
+        result = self.run(uses, parameters)
+        assert result.status == "succeeded", result
+        return result.output
+
+
+@pytest.fixture
+def backend() -> Iterator[SharedBackend]:
+    """A pool of two."""
+    pool = SharedBackend(level="shared", size=2, packages=PACKAGES)
+    yield pool
+    pool.stop()
+
+
+Start = Callable[..., SharedRuntime]
+
+
+@pytest.fixture
+def start(backend: SharedBackend) -> Iterator[Start]:
+    """Start and open runtimes that are closed at the end of the test."""
+    started = []
+
+    def start_one(
+        tenant_id: str = "acme", execution_id: str = "e1", epoch: int = 1
+    ) -> SharedRuntime:
+        placement = Placement(tenant_id=tenant_id, execution_id=execution_id, epoch=epoch)
+        runtime = backend.start(placement)
+        assert isinstance(runtime, SharedRuntime)
+        started.append(runtime)
+        runtime.open()
+        return runtime
+
+    yield start_one
+    for runtime in started:
+        runtime.close(5)
+
+
+@pytest.fixture
+def driver(start: Start) -> Driver:
+    """An open runtime ready for steps."""
+    return Driver(start())

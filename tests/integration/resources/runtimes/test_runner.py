@@ -1,0 +1,156 @@
+"""isolane.runner as a bare process: without packages of others, and without its worker."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import isolane
+from isolane.protocol import (
+    Cancel,
+    Catalogue,
+    Close,
+    Closed,
+    Describe,
+    Frame,
+    Keepalive,
+    Open,
+    Ready,
+)
+from isolane.results import StepResult
+from isolane.runner import EXIT_PACKAGE
+from isolane.session import EXIT_PROTOCOL
+from isolane.stream import Stream, StreamClosedError
+from tests.integration.resources.runtimes.conftest import a_run, is_gone, wait_until
+
+ROOT = str(Path(isolane.__file__).parent.parent)
+OPEN = Open(execution_id="e1", tenant_id="acme", epoch=1)
+# What `-m isolane.runner` does, where neither site-packages nor PYTHONPATH are looked at.
+BARE = f"""
+import runpy, sys
+sys.path.append({ROOT!r})
+runpy.run_module("isolane.runner", run_name="__main__")
+"""
+
+Spawn = Callable[..., tuple[Stream, "subprocess.Popen[str]"]]
+
+
+@pytest.fixture
+def spawn() -> Iterator[Spawn]:
+    """Start bare runners that are gone after the test."""
+    started: list[tuple[socket.socket, subprocess.Popen[str]]] = []
+
+    def spawn_one(*arguments: str, **options: Any) -> tuple[Stream, "subprocess.Popen[str]"]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", BARE, f"--fd={theirs.fileno()}", *arguments],
+                pass_fds=[theirs.fileno()],
+                stderr=subprocess.PIPE,
+                text=True,
+                **options,
+            )
+        started.append((ours, process))
+        return Stream(ours), process
+
+    yield spawn_one
+    for sock, process in started:
+        sock.close()
+        process.kill()
+        process.communicate()
+
+
+def talk(stream: Stream, *frames: Frame) -> list[Frame]:
+    """Send frames and return all answers until one that is no READY, or the stream's end."""
+    for frame in frames:
+        stream.send(frame)
+    answers: list[Frame] = []
+    with contextlib.suppress(StreamClosedError):
+        while not answers or isinstance(answers[-1], Ready):
+            answers.append(stream.receive(10))
+    return answers
+
+
+def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
+    stream, _ = spawn()
+    (catalogue,) = talk(stream, Describe())
+    assert isinstance(catalogue, Catalogue)
+    assert [node.name for node in catalogue.nodes] == ["data.map"]
+    run = a_run("data.map", {"values": {"a": 1}})
+    ready, result = talk(stream, OPEN, Keepalive(), run)
+    assert ready == Ready()
+    assert result == StepResult.succeeded(step="pay", attempt=0, output={"a": 1})
+    assert talk(stream, Close()) == [Closed(errors=())]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        pytest.param([a_run("data.map")], id="run without open"),
+        pytest.param([OPEN, OPEN], id="open twice"),
+        pytest.param([Close()], id="close without open"),
+        pytest.param([Ready()], id="a frame of its own"),
+    ],
+)
+def test_frames_out_of_order_end_it(spawn: Spawn, frames: list[Frame]) -> None:
+    stream, process = spawn()
+    talk(stream, *frames)
+    assert process.wait(10) == EXIT_PROTOCOL
+
+
+def test_garbage_ends_it(spawn: Spawn) -> None:
+    stream, process = spawn()
+    stream._sock.send(b"\xff" * 6)
+    assert process.wait(10) == EXIT_PROTOCOL
+
+
+def test_a_cancellation_without_execution_means_nothing(spawn: Spawn) -> None:
+    stream, _ = spawn()
+    assert talk(stream, Cancel(), OPEN, Close()) == [Ready(), Closed(errors=())]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("raise ValueError('two\\nlines')", "ValueError: two lines"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("x = (", "SyntaxError: '(' was never closed (broken.py, line 1)"),
+    ],
+)
+def test_a_broken_package_ends_it_with_one_line(
+    spawn: Spawn, tmp_path: Path, source: str, reason: str
+) -> None:
+    (tmp_path / "broken.py").write_text(source)
+    _, process = spawn("--path", str(tmp_path), "--package", "broken")
+    _, stderr = process.communicate(timeout=10)
+    assert process.returncode == EXIT_PACKAGE
+    assert stderr == f"isolane.runner: package broken cannot be imported: {reason}\n"
+
+
+def test_it_ends_with_its_worker_although_a_step_blocks(spawn: Spawn, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pids"
+    arguments = ("--path", ROOT, "--package", "tests.nodes")
+    stream, process = spawn(*arguments, start_new_session=True)
+    stream.send(OPEN)
+    stream.send(a_run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)}))
+    wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+    own, grandchild = map(int, pid_file.read_text().split())
+    assert own == process.pid
+    stream.close()
+    process.wait(2)
+    wait_until(lambda: is_gone(grandchild), timeout=2)
+
+
+def test_it_spares_a_group_that_it_does_not_lead(spawn: Spawn) -> None:
+    """Its group is that of this very test."""
+    stream, process = spawn()
+    stream.send(OPEN)
+    assert stream.receive(10) == Ready()
+    stream.close()
+    assert process.wait(2) == 0

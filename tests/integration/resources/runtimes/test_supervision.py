@@ -1,0 +1,172 @@
+"""resources.runtimes.supervision: deadlines, cancellation, deaths and lies."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from isolane.protocol import HEADER, VERSION, Log, Progress, encode
+from isolane.results import Code, StepResult
+from resources.runtimes.shared import SharedRuntime
+from tests.integration.resources.runtimes.conftest import (
+    Driver,
+    Start,
+    a_run,
+    is_gone,
+    wait_until,
+)
+
+
+def test_the_deadline_kills_the_whole_group(driver: Driver, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pids"
+    began = time.monotonic()
+    result = driver.run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)}, seconds=1)
+    assert (result.status, result.code) == ("failed", Code.TIMEOUT)
+    assert 1 <= time.monotonic() - began < 3
+    assert not driver.runtime.alive
+    for pid in map(int, pid_file.read_text().split()):
+        wait_until(lambda pid=pid: is_gone(pid))  # type: ignore[misc]
+
+
+def test_the_deadline_holds_while_the_step_floods(driver: Driver) -> None:
+    began = time.monotonic()
+    assert driver.run("test.shout", seconds=0.5).code is Code.TIMEOUT
+    assert time.monotonic() - began < 3
+    assert driver.frames
+
+
+def test_a_step_that_ignores_its_cancellation_is_killed(driver: Driver, tmp_path: Path) -> None:
+    pid_file, cancelled_at = tmp_path / "pids", []
+
+    def cancel() -> None:
+        wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+        cancelled_at.append(time.monotonic())
+        driver.cancelled.set()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    result = driver.run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)})
+    ended_at = time.monotonic()
+    thread.join()
+    assert result.code is Code.CANCELLED
+    assert not driver.runtime.alive
+    assert 1 <= ended_at - cancelled_at[0] < 2
+    for pid in map(int, pid_file.read_text().split()):
+        wait_until(lambda pid=pid: is_gone(pid))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("succeed", [True, False])
+def test_a_step_may_end_by_itself_when_cancelled(driver: Driver, succeed: bool) -> None:
+    cancelled_at: list[float] = []
+
+    def on_frame(frame: Log | Progress) -> None:
+        cancelled_at.append(time.monotonic())
+        driver.cancelled.set()
+
+    result = driver.runtime.run(
+        a_run("test.until_cancelled", {"succeed": succeed}),
+        deadline=time.monotonic() + 30,
+        cancelled=driver.cancelled,
+        on_frame=on_frame,
+    )
+    assert time.monotonic() - cancelled_at[0] < 0.9  # before the grace time is over
+    assert driver.runtime.alive
+    if succeed:
+        assert (result.status, result.output) == ("succeeded", "finished")
+    else:
+        assert (result.code, result.message) == (Code.CANCELLED, "cancelled")
+
+
+def test_a_cancelled_step_does_not_begin(driver: Driver) -> None:
+    driver.cancelled.set()
+    result = driver.run("test.speak")
+    assert (result.code, result.message) == (Code.CANCELLED, "cancelled before it began")
+    assert driver.frames == []
+
+
+def test_a_runtime_that_leaves_is_reported_with_its_exit_code(driver: Driver) -> None:
+    result = driver.run("test.exit", {"code": 7})
+    assert (result.code, result.message) == (
+        Code.UNKNOWN_ERROR,
+        "the runtime died (exit code 7)",
+    )
+    assert not driver.runtime.alive
+
+
+def test_a_death_is_seen_though_an_orphan_keeps_the_stream_open(driver: Driver) -> None:
+    began = time.monotonic()
+    result = driver.run("test.exit_behind_orphan")
+    assert result.message == "the runtime died (signal SIGKILL)"
+    assert time.monotonic() - began < 3
+
+
+def test_kill_from_another_thread_ends_the_step(start: Start) -> None:
+    runtime = start()
+    killer = threading.Thread(target=runtime.kill)
+    result = runtime.run(
+        a_run("test.until_cancelled", {"succeed": True}),
+        deadline=time.monotonic() + 30,
+        cancelled=threading.Event(),
+        on_frame=lambda frame: killer.start(),
+    )
+    killer.join()
+    assert result.message == "the runtime died (signal SIGKILL)"
+
+
+FORGED = {
+    "garbage": b"\xff" * 20,
+    "oversized": HEADER.pack(VERSION, 69, 2**32 - 1),
+    "another step": encode(StepResult.succeeded(step="other", attempt=0, output=1)),
+    "another attempt": encode(StepResult.succeeded(step="pay", attempt=1, output=1)),
+    "unexpected": encode(a_run("test.add")),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_runtime_that_lies_is_killed(driver: Driver, name: str) -> None:
+    result = driver.run("test.write_to_stream", {"data": FORGED[name].hex()})
+    assert result.code is Code.POLICY_VIOLATION
+    assert result.message.startswith("the runtime broke the protocol: ")
+    assert not driver.runtime.alive
+
+
+def test_lines_of_another_step_are_dropped(driver: Driver) -> None:
+    forged = encode(Log(step="other", level="info", message="x"))
+    assert (
+        driver.run("test.write_to_stream", {"data": forged.hex()}, seconds=1).code is Code.TIMEOUT
+    )
+    assert driver.frames == []
+
+
+def test_half_a_frame_cannot_hold_the_worker(driver: Driver) -> None:
+    half = encode(Log(step="pay", level="info", message="x" * 1000))[:50]
+    assert driver.run("test.write_to_stream", {"data": half.hex()}, seconds=1).code is Code.TIMEOUT
+
+
+def test_parameters_that_cannot_be_sent_are_refused(driver: Driver) -> None:
+    result = driver.run("data.map", {"values": {"x": "\x00"}})
+    assert result.code is Code.POLICY_VIOLATION
+    assert result.message.startswith("the parameters cannot be sent: ")
+    assert driver.output("test.add", {"a": 1}) == 2
+
+
+def test_large_parameters_and_outputs_pass(driver: Driver) -> None:
+    values = {"x": "y" * 1_000_000}
+    assert driver.output("data.map", {"values": values}) == values
+
+
+def test_an_error_of_the_callback_kills_the_runtime_and_is_raised(start: Start) -> None:
+    runtime: SharedRuntime = start()
+
+    def fail(frame: Log | Progress) -> None:
+        raise TimeoutError("the database is away")
+
+    with pytest.raises(TimeoutError, match="the database is away"):
+        runtime.run(
+            a_run("test.shout"),
+            deadline=time.monotonic() + 30,
+            cancelled=threading.Event(),
+            on_frame=fail,
+        )
+    assert not runtime.alive

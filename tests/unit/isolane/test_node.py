@@ -1,0 +1,161 @@
+"""isolane.node: registration, schema and checking of parameters."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any, Optional
+
+import pytest
+
+from isolane.context import NodeContext
+from isolane.node import Node, NodeRegistry
+from isolane.results import Code, StepError
+
+
+@pytest.fixture
+def registry() -> NodeRegistry:
+    return NodeRegistry()
+
+
+def everything(
+    ctx: NodeContext,
+    *,
+    text: str,
+    count: int,
+    ratio: float,
+    flag: bool,
+    tags: list[str],
+    loose: list,  # type: ignore[type-arg]
+    table: dict[str, int],
+    anything: Any,
+    maybe: int | None = None,
+    perhaps: Optional[str] = "x",  # noqa: UP045 - authors write it, too
+) -> None: ...
+
+
+def registered(registry: NodeRegistry, function: Callable[..., Any]) -> Node:
+    registry.node("test.node", deterministic=True)(function)
+    found = registry.get("test.node")
+    assert found is not None
+    return found
+
+
+GOOD: dict[str, Any] = {
+    "text": "a",
+    "count": 1,
+    "ratio": 2,
+    "flag": True,
+    "tags": ["a"],
+    "loose": [1, "a"],
+    "table": {"a": 1},
+    "anything": {"x": [None]},
+}
+
+
+def test_the_schema_follows_the_signature(registry: NodeRegistry) -> None:
+    description = registered(registry, everything).description()
+    assert (description.name, description.idempotent, description.deterministic) == (
+        "test.node",
+        False,
+        True,
+    )
+    assert description.parameters == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "count": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "flag": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "loose": {"type": "array"},
+            "table": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "anything": {},
+            "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+            "perhaps": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": "x"},
+        },
+        "required": ["text", "count", "ratio", "flag", "tags", "loose", "table", "anything"],
+        "additionalProperties": False,
+    }
+
+
+def test_good_parameters_pass(registry: NodeRegistry) -> None:
+    checked = registered(registry, everything).checked(GOOD | {"maybe": 5})
+    assert checked == GOOD | {"maybe": 5}
+    assert isinstance(checked["ratio"], float)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"text": 5}, "parameter text: expected string, got integer"),
+        ({"count": True}, "parameter count: expected integer, got boolean"),
+        ({"count": 1.5}, "parameter count: expected integer, got number"),
+        ({"ratio": "1"}, "parameter ratio: expected number, got string"),
+        ({"ratio": 10**400}, "parameter ratio: expected number, got one too large"),
+        ({"flag": 1}, "parameter flag: expected boolean, got integer"),
+        ({"tags": ["a", None]}, r"parameter tags\[1\]: expected string, got null"),
+        ({"table": {"a": "b"}}, "parameter table.a: expected integer, got string"),
+        ({"table": []}, "parameter table: expected object, got array"),
+        ({"maybe": "x"}, "parameter maybe: expected integer, got string"),
+        ({"other": 1}, "parameter other: unknown, expected are: text, count"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(
+    registry: NodeRegistry, changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(StepError) as caught:
+        registered(registry, everything).checked(GOOD | changes)
+    assert caught.value.code is Code.POLICY_VIOLATION
+    assert caught.match(reason)
+    assert caught.match("node test.node")
+
+
+def test_a_missing_parameter_is_named(registry: NodeRegistry) -> None:
+    with pytest.raises(StepError, match=r"parameter text: missing"):
+        registered(registry, everything).checked({k: v for k, v in GOOD.items() if k != "text"})
+
+
+def test_a_name_is_registered_once(registry: NodeRegistry) -> None:
+    registry.node("a")(everything)
+    with pytest.raises(ValueError, match="node a is registered twice"):
+        registry.node("a")(everything)
+
+
+def test_nodes_are_listed_by_name(registry: NodeRegistry) -> None:
+    for name in ("b", "a"):
+        registry.node(name)(everything)
+    assert [node.name for node in registry] == ["a", "b"]
+    assert registry.get("c") is None
+
+
+def no_context() -> None: ...
+def only_keywords(*, a: int) -> None: ...
+def positional(ctx: NodeContext, a: int) -> None: ...
+def catch_all(ctx: NodeContext, **rest: int) -> None: ...
+def untyped(ctx: NodeContext, *, a) -> None: ...  # type: ignore[no-untyped-def]
+def unsupported(ctx: NodeContext, *, a: date) -> None: ...
+def several(ctx: NodeContext, *, a: int | str) -> None: ...
+def bad_default(ctx: NodeContext, *, a: int = "x") -> None: ...  # type: ignore[assignment]
+def odd_default(ctx: NodeContext, *, a: Any = object()) -> None: ...  # noqa: B008
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (no_context, "the first parameter must be the context"),
+        (only_keywords, "the first parameter must be the context"),
+        (positional, "parameter a: must be keyword-only"),
+        (catch_all, "parameter rest: must be keyword-only"),
+        (untyped, "parameter a: needs a type annotation"),
+        (unsupported, "parameter a: .*date.* is none of str, int"),
+        (several, "parameter a: .* only X | None is possible"),
+        (bad_default, "parameter a: its default: expected integer, got string"),
+        (odd_default, "parameter a: .*not JSON serializable"),
+    ],
+)
+def test_a_signature_without_schema_is_refused_at_once(
+    registry: NodeRegistry, function: Callable[..., Any], reason: str
+) -> None:
+    with pytest.raises(TypeError, match=reason) as caught:
+        registry.node("bad")(function)
+    assert caught.match("node bad")
+    assert registry.get("bad") is None

@@ -1,0 +1,186 @@
+"""isolane.protocol: every frame survives the wire, and nothing else gets through."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isolane.protocol import (
+    HEADER,
+    MAX_FRAME,
+    MAX_OUTPUT,
+    VERSION,
+    Cancel,
+    Catalogue,
+    Close,
+    Closed,
+    Describe,
+    Frame,
+    Keepalive,
+    Log,
+    NodeDescription,
+    Open,
+    Progress,
+    ProtocolError,
+    Ready,
+    Run,
+    decode,
+    encode,
+    frame_size,
+)
+from isolane.results import Code, StepResult
+
+text = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40)
+integers = st.integers(min_value=-(2**63), max_value=2**63)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | integers | numbers | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=10,
+)
+objects = st.dictionaries(text, values, max_size=4)
+descriptions = st.builds(
+    NodeDescription,
+    name=text,
+    parameters=objects,
+    idempotent=st.booleans(),
+    deterministic=st.booleans(),
+)
+frames: st.SearchStrategy[Frame] = st.one_of(
+    st.sampled_from([Describe(), Cancel(), Close(), Keepalive(), Ready()]),
+    st.builds(Open, execution_id=text, tenant_id=text, epoch=integers),
+    st.builds(
+        Run,
+        step=text,
+        uses=text,
+        parameters=objects,
+        attempt=integers,
+        seed=integers,
+        timeout_s=numbers,
+        idempotency_key=text,
+    ),
+    st.builds(
+        Catalogue,
+        nodes=st.lists(descriptions, max_size=3).map(tuple),
+        packages=st.dictionaries(text, text, max_size=3),
+        python=text,
+    ),
+    st.builds(
+        Log,
+        step=text,
+        level=st.sampled_from(["debug", "info", "warning", "error"]),
+        message=text,
+    ),
+    st.builds(Progress, step=text, fraction=st.floats(0, 1), message=text),
+    st.builds(StepResult.succeeded, step=text, attempt=integers, output=values),
+    st.builds(
+        StepResult.failed,
+        step=text,
+        attempt=integers,
+        code=st.sampled_from(Code),
+        message=text,
+        cause=st.none() | text,
+    ),
+    st.builds(Closed, errors=st.lists(text, max_size=3).map(tuple)),
+)
+
+LOG, RESULT = 67, 69
+
+
+def raw(number: int, payload: bytes, *, version: int = VERSION) -> bytes:
+    return HEADER.pack(version, number, len(payload)) + payload
+
+
+def log(**changes: Any) -> bytes:
+    fields = {"step": "pay", "level": "info", "message": "hello"} | changes
+    return raw(LOG, json.dumps(fields).encode())
+
+
+@given(frames)
+def test_a_frame_survives_the_wire(frame: Frame) -> None:
+    assert decode(encode(frame)) == frame
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_or_is_a_frame(data: bytes) -> None:
+    try:
+        frame = decode(data)
+    except ProtocolError:
+        return
+    assert decode(encode(frame)) == frame
+
+
+@given(frames, st.data())
+def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
+    whole = encode(frame)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(ProtocolError, match="not one whole frame"):
+        decode(whole[:cut])
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (raw(LOG, b"{}", version=9), "protocol version 9 is not 1"),
+        (raw(200, b"{}"), "frame type 200 is unknown"),
+        (raw(LOG, b"{"), "Log: the payload is no JSON"),
+        (raw(LOG, b"\xff\xfe"), "Log: the payload is no JSON"),
+        (raw(LOG, b"[" * 60_000), "Log: the payload is no JSON"),
+        (raw(LOG, b"[]"), "Log: expected object, got array"),
+        (raw(LOG, b"NaN"), "Log: the payload is no JSON"),
+        (raw(LOG, b"9" * 5_000), "Log: the payload is no JSON"),
+        (raw(LOG, b'{"step":"pay","level":"info"}'), "Log: field 'message' is missing"),
+        (log(extra=1), "Log: unknown field 'extra'"),
+        (log(message=5), "Log.message: expected string, got integer"),
+        (log(level="loud"), "Log.level: expected one of debug, info, warning, error"),
+        (log(message="a\x00b"), "NUL or half a surrogate pair"),
+        (log(message="a\ud800b"), "NUL or half a surrogate pair"),
+        (raw(RESULT, b'{"step":"a","attempt":true,"status":"succeeded"}'), "got boolean"),
+        (raw(RESULT, b'{"step":"a","attempt":0,"status":"failed"}'), "a failed result has a code"),
+        (raw(RESULT, b'{"step":"a","attempt":0,"status":"failed","code":"X"}'), "expected one of"),
+        (raw(68, b'{"step":"a","fraction":2,"message":""}'), "not between 0 and 1"),
+        (raw(70, b'{"errors":[1]}'), r"Closed.errors\[0\]: expected string"),
+    ],
+)
+def test_a_bad_frame_is_refused_with_the_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(ProtocolError, match=reason):
+        decode(data)
+
+
+def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
+    frame = Log(step="a", level="info", message="\\u0000 \\\\ud800 \\")
+    assert decode(encode(frame)) == frame
+
+
+def test_a_too_large_frame_is_refused_by_its_header() -> None:
+    with pytest.raises(ProtocolError, match="Log: 4194305 bytes are over the limit"):
+        frame_size(HEADER.pack(VERSION, LOG, MAX_FRAME + 1))
+    with pytest.raises(ProtocolError, match="over the limit"):
+        frame_size(HEADER.pack(VERSION, RESULT, MAX_OUTPUT * 2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"x": "y" * (MAX_FRAME + 1)}, "over the limit"),
+        ({"x": {1, 2}}, "set is not a JSON type"),
+        ({"x": float("inf")}, "no JSON"),
+        ({"x": "\x00"}, "NUL"),
+        ({"x": "\ud800"}, "no JSON"),
+        ([], "Run.parameters: expected object, got array"),
+    ],
+)
+def test_the_sender_refuses_what_the_receiver_would(parameters: Any, reason: str) -> None:
+    frame = Run(
+        step="a",
+        uses="n",
+        parameters=parameters,
+        attempt=0,
+        seed=1,
+        timeout_s=1.0,
+        idempotency_key="k",
+    )
+    with pytest.raises(ProtocolError, match=reason):
+        encode(frame)

@@ -1,0 +1,119 @@
+"""isolane.stream: frames over a socket, whatever the peer does."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from isolane.protocol import MAX_OUTPUT, Cancel, Close, Log, ProtocolError, Ready, encode
+from isolane.results import StepResult
+from isolane.stream import Stream, StreamClosedError
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+Pair = tuple[socket.socket, socket.socket]
+
+
+def test_frames_arrive_in_order(pair: Pair) -> None:
+    left, right = Stream(pair[0]), Stream(pair[1])
+    left.send(Cancel())
+    left.send(Close())
+    assert [right.receive(1), right.receive(1)] == [Cancel(), Close()]
+
+
+def test_bytes_may_come_one_by_one(pair: Pair) -> None:
+    stream = Stream(pair[0])
+    for byte in encode(Cancel()):
+        with pytest.raises(TimeoutError):
+            stream.receive(0.001)
+        pair[1].sendall(bytes([byte]))
+    assert stream.receive(1) == Cancel()
+
+
+def test_a_peer_that_trickles_cannot_hold_the_receiver(pair: Pair) -> None:
+    stream, stop = Stream(pair[0]), threading.Event()
+    data = encode(StepResult.succeeded(step="a", attempt=0, output="x" * 100_000))
+
+    def trickle() -> None:
+        for byte in data:
+            if stop.wait(0.001):
+                return
+            pair[1].sendall(bytes([byte]))
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        stream.receive(0.1)
+    assert time.monotonic() - began < 1
+    stop.set()
+    thread.join()
+
+
+def test_the_end_of_the_stream_is_seen_even_within_a_frame(pair: Pair) -> None:
+    stream = Stream(pair[0])
+    pair[1].sendall(encode(Cancel()) + encode(Close())[:3])
+    pair[1].close()
+    assert stream.receive(1) == Cancel()
+    with pytest.raises(StreamClosedError):
+        stream.receive(1)
+    with pytest.raises(StreamClosedError):
+        stream.send(Cancel())
+
+
+def test_a_bad_header_is_refused_before_the_payload_comes(pair: Pair) -> None:
+    stream = Stream(pair[0])
+    pair[1].sendall(b"\x01\x43\xff\xff\xff\xff")
+    with pytest.raises(ProtocolError, match="over the limit"):
+        stream.receive(1)
+
+
+def test_a_peer_that_does_not_read_cannot_hold_the_sender(pair: Pair) -> None:
+    stream = Stream(pair[0])
+    large = StepResult.succeeded(step="a", attempt=0, output="x" * MAX_OUTPUT)
+    with pytest.raises(TimeoutError):
+        stream.send(large, timeout=0.05)
+
+
+def test_many_threads_may_send(pair: Pair) -> None:
+    left, right = Stream(pair[0]), Stream(pair[1])
+    lines = [Log(step=str(n), level="info", message="x" * 8_000) for n in range(40)]
+    threads = [threading.Thread(target=left.send, args=(line,)) for line in lines]
+    for thread in threads:
+        thread.start()
+    received = [right.receive(5) for _ in lines]
+    for thread in threads:
+        thread.join()
+    assert sorted(map(repr, received)) == sorted(map(repr, lines))
+
+
+def test_a_frame_sent_while_the_same_thread_is_sending_comes_next(pair: Pair) -> None:
+    """A finaliser can run, and print, at any moment: also in the middle of a send."""
+
+    class Finalising:
+        def __init__(self, sock: socket.socket) -> None:
+            self.sock = sock
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.sock, name)
+
+        def send(self, data: memoryview) -> int:
+            if data[1] == encode(Ready())[1]:
+                stream.send(Cancel())
+            return self.sock.send(data[:3])
+
+    stream = Stream(Finalising(pair[0]))  # type: ignore[arg-type]
+    stream.send(Ready())
+    stream.send(Close())
+    peer = Stream(pair[1])
+    assert [peer.receive(1) for _ in range(3)] == [Ready(), Cancel(), Close()]

@@ -1,0 +1,54 @@
+"""resources.runtimes.stub: a script instead of processes."""
+
+import threading
+import time
+
+from isolane.protocol import Run
+from isolane.results import Code, StepResult
+from resources.runtimes.base import Placement, Runtime
+from resources.runtimes.stub import StubBackend, fails, succeeds
+
+PLACEMENT = Placement(tenant_id="acme", execution_id="e1", epoch=1)
+BACKEND_SCRIPT = {"good": succeeds({"x": 1}), "bad": fails(Code.TIMEOUT, "late")}
+
+
+def run_node(runtime: Runtime, uses: str) -> StepResult:
+    run = Run(
+        step="s",
+        uses=uses,
+        parameters={},
+        attempt=1,
+        seed=1,
+        timeout_s=1.0,
+        idempotency_key="k",
+    )
+    never = threading.Event()
+    return runtime.run(
+        run, deadline=time.monotonic() + 1, cancelled=never, on_frame=lambda frame: None
+    )
+
+
+def test_nodes_do_what_the_script_says() -> None:
+    backend = StubBackend(level="stub", script=BACKEND_SCRIPT)
+    runtime = backend.start(PLACEMENT)
+    runtime.open()
+    assert run_node(runtime, "good").output == {"x": 1}
+    assert run_node(runtime, "bad").code is Code.TIMEOUT
+    assert run_node(runtime, "other").code is Code.SKILL_NOT_FOUND
+    assert [run.uses for _, run in backend.runs] == ["good", "bad", "other"]
+
+
+def test_the_catalogue_lists_the_script() -> None:
+    catalogue = StubBackend(level="stub", script=BACKEND_SCRIPT).describe()
+    assert [node.name for node in catalogue.nodes] == ["bad", "good"]
+
+
+def test_closing_is_noted_once_and_stop_ends_all() -> None:
+    backend = StubBackend(level="stub", script={})
+    runtime, other = backend.start(PLACEMENT), backend.start(PLACEMENT)
+    assert runtime.close(1) == runtime.close(1) == ()
+    assert backend.closed == [PLACEMENT]
+    assert not runtime.alive
+    assert other.alive
+    backend.stop()
+    assert not other.alive
