@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import django_stubs_ext
 from psycopg.conninfo import conninfo_to_dict
 
 from orchestrator import env as environment
 from tenants.postgresql import reset
 
+# Lets annotations such as ModelAdmin[Tenant] stand in running code.
+django_stubs_ext.monkeypatch()
 ENV = environment.read()
 
 BASE_DIR = environment.PROJECT_ROOT
@@ -55,7 +58,6 @@ TENANT_LIMIT_SET_CALLS = True
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "orchestrator.core.problems.ProblemMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -154,6 +156,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "ExecutionState": "executions.states.ExecutionState",
+        "StepState": "executions.states.StepState",
+    },
 }
 
 # --- Celery: ids only, JSON only, acknowledged on start, nothing kept in the broker. PostgreSQL is the truth.

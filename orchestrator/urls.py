@@ -1,6 +1,26 @@
 """Every URL of web."""
 
 from django.contrib import admin
-from django.urls import path
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-urlpatterns = [path("admin/", admin.site.urls)]
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Say that this process answers; it says nothing about the database."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+urlpatterns = [
+    path("", RedirectView.as_view(url="/api/docs/")),
+    path("healthz", healthz),
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("executions.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+]
+handler400 = "orchestrator.core.problems.bad_request"
+handler403 = "orchestrator.core.problems.permission_denied"
+handler404 = "orchestrator.core.problems.not_found"
+handler500 = "orchestrator.core.problems.server_error"

@@ -25,8 +25,14 @@ def choose(*, required: Isolation, trusted: bool, available: Collection[Isolatio
     """The weakest available level that satisfies the tenant's requirement and its trust."""
     floor, reason = required, f"the tenant requires {required}"
     if not trusted and floor is Isolation.SHARED:
-        floor, reason = Isolation.PROCESS, "the tenant is not trusted, and shared is for trusted tenants"
-    fitting = sorted((level for level in available if level.strictness >= floor.strictness), key=lambda x: x.strictness)
+        floor, reason = (
+            Isolation.PROCESS,
+            "the tenant is not trusted, and shared is for trusted tenants",
+        )
+    fitting = sorted(
+        (level for level in available if level.strictness >= floor.strictness),
+        key=lambda x: x.strictness,
+    )
     if not fitting:
         offered = ", ".join(sorted(available)) or "nothing"
         raise IsolationUnavailable(

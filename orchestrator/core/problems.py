@@ -1,0 +1,126 @@
+"""Errors as RFC 9457 problems: one shape for every refusal of web."""
+
+import logging
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from orchestrator.core.errors import Forbidden, InvalidInput, IsolaneError, NotFound, Unavailable
+
+CONTENT_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = "5"
+logger = logging.getLogger(__name__)
+
+
+def problem(error: IsolaneError, **extra: Any) -> dict[str, Any]:
+    """The body of a problem."""
+    body: dict[str, Any] = {
+        "type": f"urn:isolane:problem:{error.code}",
+        "title": error.title,
+        "status": error.http_status,
+        "detail": error.detail,
+        "code": error.code,
+    }
+    if error.field:
+        body["field"] = error.field
+    return {**body, **extra}
+
+
+def problem_response(error: IsolaneError) -> JsonResponse:
+    """A problem outside of DRF's views."""
+    return JsonResponse(
+        problem(error), status=error.http_status, content_type=CONTENT_TYPE, headers=_headers(error)
+    )
+
+
+def exception_handler(raised: Exception, context: dict[str, Any]) -> Response | None:
+    """Render what a DRF view raised; the unexpected goes on to Django, which logs it and answers 500."""
+    match raised:
+        case exceptions.ValidationError():
+            errors = list(_flatten(raised.detail))
+            error: IsolaneError = InvalidInput(f"{errors[0]['field']}: {errors[0]['detail']}")
+            return _response(error, errors=errors)
+        case exceptions.APIException():
+            return _from_drf(raised)
+        case IsolaneError():
+            return _response(raised)
+        case Http404():
+            return _response(NotFound("There is nothing at this address."))
+        case PermissionDenied():
+            return _response(Forbidden("You may not do that."))
+        case OperationalError() | InterfaceError():
+            logger.error("the database does not answer", exc_info=raised)
+            return _response(database_away())
+        case _:
+            return None
+
+
+def database_away() -> Unavailable:
+    """What a caller hears while PostgreSQL is away."""
+    return Unavailable("The database does not answer; try again in a few seconds.")
+
+
+def _response(error: IsolaneError, **extra: Any) -> Response:
+    return Response(
+        problem(error, **extra),
+        status=error.http_status,
+        content_type=CONTENT_TYPE,
+        headers=_headers(error),
+    )
+
+
+def _headers(error: IsolaneError) -> dict[str, str]:
+    headers = {"Retry-After": RETRY_AFTER_SECONDS} if error.retryable else {}
+    if error.http_status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="isolane"'
+    return headers
+
+
+def _from_drf(raised: exceptions.APIException) -> Response:
+    body = {
+        "type": f"urn:isolane:problem:{raised.default_code}",
+        "title": str(raised.default_detail),
+        "status": raised.status_code,
+        "detail": str(raised.detail),
+        "code": raised.default_code,
+    }
+    headers = {"WWW-Authenticate": 'Bearer realm="isolane"'} if raised.status_code == 401 else {}
+    return Response(body, status=raised.status_code, content_type=CONTENT_TYPE, headers=headers)
+
+
+def _flatten(detail: Any, path: str = "") -> Any:
+    """From DRF's nested errors to a list of field and sentence."""
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            name = "" if key == "non_field_errors" else str(key)
+            yield from _flatten(value, ".".join(part for part in (path, name) if part))
+    elif isinstance(detail, list):
+        for item in detail:
+            yield from _flatten(item, path)
+    else:
+        yield {"field": path or "body", "detail": str(detail)}
+
+
+# --- Django's own handlers, for what never reaches a DRF view
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 400."""
+    return problem_response(InvalidInput("The request is malformed."))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 403."""
+    return problem_response(Forbidden("You may not do that."))
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 404."""
+    return problem_response(NotFound("There is nothing at this address."))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer 500, without a word of what happened inside; the log has it."""
+    return problem_response(IsolaneError("The error was logged; try again, or ask the operator."))

@@ -1,0 +1,49 @@
+"""API keys: made here, shown once, revoked here."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from tenants.models import ApiKey
+from tenants.roles import Role
+from tenants.services.api_keys import create_api_key, digest_of, revoke_api_key
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
+    """A key is never changed: make a new one and revoke the old."""
+
+    list_display = ("hint", "name", "tenant", "role", "created_at", "expires_at", "revoked_at")
+    list_filter = ("tenant", "role")
+    fields = ("tenant", "name", "role", "expires_at")
+    actions = ("revoke",)
+
+    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """Nothing about a key changes."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """A revoked key stays, to be told apart later."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
+        """Make the key and show it, this once."""
+        key = create_api_key(
+            tenant=obj.tenant.ref,
+            name=obj.name,
+            role=Role(obj.role),
+            expires_at=obj.expires_at,
+            actor=f"user:{request.user.get_username()}",
+        )
+        obj.pk = ApiKey.objects.get(digest=digest_of(key)).pk
+        self.message_user(request, f"The key, shown this once: {key}", messages.WARNING)
+
+    @admin.action(description="Revoke")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """End the chosen keys at once."""
+        for key in queryset.filter(revoked_at=None).select_related("tenant"):
+            revoke_api_key(
+                tenant=key.tenant.ref, hint=key.hint, actor=f"user:{request.user.get_username()}"
+            )

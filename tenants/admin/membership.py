@@ -1,0 +1,14 @@
+"""Who is a member of which tenant."""
+
+from django.contrib import admin
+
+from tenants.models import Membership
+
+
+@admin.register(Membership)
+class MembershipAdmin(admin.ModelAdmin[Membership]):
+    """One role per person and tenant."""
+
+    list_display = ("user", "tenant", "role")
+    list_filter = ("tenant", "role")
+    autocomplete_fields = ("user", "tenant")

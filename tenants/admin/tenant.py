@@ -1,0 +1,184 @@
+"""Tenants and their quotas; every change goes through a service."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from orchestrator.core.errors import InvalidInput, IsolaneError
+from tenants.isolation import Isolation
+from tenants.models import Domain, Quota, Tenant
+from tenants.names import check_schema_name
+from tenants.services.audit import record
+from tenants.services.tenants import create_tenant, set_status
+from tenants.statuses import TenantStatus
+
+
+class TenantForm(forms.ModelForm[Tenant]):
+    """Checks the schema's name before anything is made."""
+
+    class Meta:
+        model = Tenant
+        fields = ("schema_name", "name", "trusted", "required_isolation")
+
+    def clean_schema_name(self) -> str:
+        """The same rule as everywhere."""
+        name: str = self.cleaned_data["schema_name"]
+        if self.instance.pk:
+            return name
+        try:
+            return check_schema_name(name)
+        except InvalidInput as error:
+            raise forms.ValidationError(error.detail) from None
+
+
+class QuotaInline(admin.StackedInline[Quota, Tenant]):
+    """A tenant has exactly one."""
+
+    model = Quota
+    can_delete = False
+    extra = 0
+
+    def has_add_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
+        """It is made with the tenant."""
+        return False
+
+
+class DomainInline(admin.TabularInline[Domain, Tenant]):
+    """The host names of a tenant."""
+
+    model = Domain
+    extra = 0
+
+
+@admin.register(Tenant)
+class TenantAdmin(admin.ModelAdmin[Tenant]):
+    """Create, change, suspend, resume and delete tenants."""
+
+    form = TenantForm
+    list_display = (
+        "schema_name",
+        "name",
+        "status",
+        "trusted",
+        "required_isolation",
+        "max_running",
+        "created_at",
+    )
+    list_filter = ("status", "trusted", "required_isolation")
+    search_fields = ("schema_name", "name")
+    readonly_fields = ("status", "created_at")
+    actions = ("suspend", "resume")
+    delete_confirmation_template = "admin/tenants/tenant/delete_confirmation.html"
+
+    @admin.display(description="max running", ordering="quota__max_running")
+    def max_running(self, tenant: Tenant) -> int:
+        """From its quota."""
+        return int(tenant.quota.max_running)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        """With quotas, for the list."""
+        return super().get_queryset(request).select_related("quota")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        """A schema keeps its name."""
+        return (*self.readonly_fields, "schema_name") if obj else self.readonly_fields
+
+    def get_inlines(self, request: HttpRequest, obj: Tenant | None) -> Any:
+        """What is made with the tenant is changed later."""
+        return [QuotaInline, DomainInline] if obj else []
+
+    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
+        """Make the schema and role too, when it is new."""
+        actor = f"user:{request.user.get_username()}"
+        if change:
+            super().save_model(request, obj, form, change)
+            record(
+                action="tenant.change",
+                actor=actor,
+                tenant=obj.ref,
+                fields=sorted(form.changed_data),
+            )
+            return
+        made = create_tenant(
+            schema=obj.schema_name,
+            name=obj.name,
+            trusted=obj.trusted,
+            required_isolation=Isolation(obj.required_isolation),
+            actor=actor,
+        )
+        obj.pk = made.id
+        obj._state.adding = False
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Show what a service refuses, instead of an error page."""
+        try:
+            return super().add_view(request, form_url, extra_context)
+        except IsolaneError as error:
+            self.message_user(request, error.detail, messages.ERROR)
+            request.method = "GET"
+            return super().add_view(request, form_url, extra_context)
+
+    # --- statuses
+    @admin.action(description="Suspend: take no new work")
+    def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        """Suspend the chosen tenants."""
+        self._set_status(request, queryset, TenantStatus.SUSPENDED)
+
+    @admin.action(description="Resume")
+    def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        """Let the chosen tenants work again."""
+        self._set_status(request, queryset, TenantStatus.ACTIVE)
+
+    def _set_status(
+        self, request: HttpRequest, queryset: QuerySet[Tenant], status: TenantStatus
+    ) -> None:
+        for tenant in queryset:
+            try:
+                set_status(
+                    schema=tenant.schema_name,
+                    status=status,
+                    actor=f"user:{request.user.get_username()}",
+                )
+            except IsolaneError as error:
+                self.message_user(request, error.detail, messages.ERROR)
+            else:
+                self.message_user(request, f"{tenant.schema_name} is {status}.", messages.SUCCESS)
+
+    # --- deletion asks for the name, and happens in the background
+    def get_actions(self, request: HttpRequest) -> Any:
+        """No deletion in bulk."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The tables of its schema are not listed: all of them go."""
+        return [f"Everything of {tenant.schema_name}" for tenant in objs], {}, set(), []
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        """Go on only if the name was typed."""
+        tenant = self.get_object(request, object_id)
+        if (
+            request.method == "POST"
+            and tenant
+            and request.POST.get("confirm_name") != tenant.schema_name
+        ):
+            self.message_user(
+                request,
+                f"Nothing was deleted: type {tenant.schema_name} to confirm.",
+                messages.ERROR,
+            )
+            request.method = "GET"
+        return super().delete_view(request, object_id, extra_context)
+
+    def delete_model(self, request: HttpRequest, obj: Tenant) -> None:
+        """Begin; a worker stops its runs and drops its schema and role."""
+        actor = f"user:{request.user.get_username()}"
+        set_status(schema=obj.schema_name, status=TenantStatus.DELETING, actor=actor)

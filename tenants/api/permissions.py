@@ -1,0 +1,34 @@
+"""Which right a view needs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from orchestrator.core.errors import Forbidden
+from tenants.api.authentication import caller_of
+from tenants.roles import Permission
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # imports this module through DRF's settings
+
+
+class NeedsPermission:
+    """A view that says which right each method needs; a method that is not named is refused."""
+
+    permission_by_method: ClassVar[Mapping[str, Permission]] = {}
+
+
+class HasTenantPermission(BasePermission):
+    """Refuses who is not a caller of a tenant, and callers without the right."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        """Decide for one request."""
+        caller = caller_of(request)
+        if caller is None:
+            return False
+        needed: Any = getattr(view, "permission_by_method", {}).get(request.method or "")
+        if needed is not None and not caller.may(needed):
+            raise Forbidden(f"Role {caller.role} lacks {needed}; ask an admin of the tenant.")
+        return needed is not None

@@ -1,0 +1,108 @@
+"""From a request to its scope: the tenant of the host name or of the API key, or the platform for its admin.
+
+Timing: request-time. Model: sync, in a thread. Guarantee: a view runs inside exactly one scope; without a valid tenant
+it runs with the rights of the login role, which sees no tenant's data. Failure: bubble, as a problem.
+"""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+
+from orchestrator.core.errors import InvalidInput, IsolaneError, NotFound, Unauthenticated
+from orchestrator.core.problems import database_away, problem_response
+from tenants.caller import Caller
+from tenants.models import ApiKey
+from tenants.roles import Role
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.selectors import role_of, tenant_by_host
+from tenants.services.api_keys import find_api_key
+
+ADMIN_PREFIX = "/admin/"
+Handler = Callable[[HttpRequest], HttpResponse]
+
+
+class ScopeMiddleware:
+    """Sets request.caller and enters the scope; behind authentication, which needs the login role."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer, or refuse with a problem."""
+        try:
+            return self._answer(request)
+        except IsolaneError as error:
+            return problem_response(error)
+        except (OperationalError, InterfaceError):
+            return problem_response(database_away())
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        host = host_of(request)
+        key = _api_key(request)
+        tenant = None if is_base_host(host) else tenant_by_host(host)
+        if tenant is None and not is_base_host(host):
+            raise NotFound("There is nothing at this address.")
+        if tenant and request.path.startswith(ADMIN_PREFIX):
+            raise NotFound("There is nothing at this address.")
+        caller = _caller(request, tenant, key)
+        request.caller = caller  # type: ignore[attr-defined]  # ours, read by the API's authentication
+        if caller is not None:
+            with tenant_scope(caller.tenant):
+                return self._get_response(request)
+        if _is_platform_admin(request):
+            with platform_scope():
+                return self._get_response(request)
+        return self._get_response(request)
+
+
+def host_of(request: HttpRequest) -> str:
+    """The host name that the caller used, without its port."""
+    try:
+        return request.get_host().rsplit(":", 1)[0].lower()
+    except DisallowedHost:
+        raise InvalidInput("The Host header names no host of this platform.") from None
+
+
+def is_base_host(host: str) -> bool:
+    """Say whether this is the platform's own host; in the embedded stack also the loopback address."""
+    return host == settings.BASE_HOST or (settings.EMBEDDED and host in {"127.0.0.1", "[::1]"})
+
+
+def _api_key(request: HttpRequest) -> ApiKey | None:
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    if not scheme:
+        return None
+    if scheme.lower() != "bearer":
+        raise Unauthenticated("The Authorization header must be 'Bearer <API key>'.")
+    key = find_api_key(sent.strip())
+    if key is None:
+        raise Unauthenticated("The API key is not valid: unknown, expired or revoked.")
+    return key
+
+
+def _caller(request: HttpRequest, tenant: TenantRef | None, key: ApiKey | None) -> Caller | None:
+    if key is not None:
+        owner: TenantRef = key.tenant.ref
+        if tenant is not None and tenant.id != owner.id:
+            # The same answer as for a key that nobody has: it says nothing about other tenants.
+            raise Unauthenticated("The API key is not valid: unknown, expired or revoked.")
+        return Caller(tenant=owner, role=Role(key.role), name=f"key:{key.hint}")
+    # Read now, while we are still the login role: a tenant's role may not see users.
+    user = request.user
+    if tenant is None or not user.is_authenticated:
+        return None
+    role = role_of(user.pk, tenant)
+    return Caller(tenant=tenant, role=role, name=f"user:{user.get_username()}") if role else None
+
+
+def _is_platform_admin(request: HttpRequest) -> bool:
+    user = request.user
+    return (
+        request.path.startswith(ADMIN_PREFIX)
+        and user.is_active
+        and user.is_authenticated
+        and user.is_staff
+    )
