@@ -14,7 +14,7 @@ from executions.blueprint.document import plan
 from executions.chain import ChainSpec, publish
 from executions.models import Execution
 from executions.placement.admission import Placed, admit
-from tenants.scope import tenant_scope
+from tenants.scope import login_scope, tenant_scope
 from tenants.selectors import tenant_for_link
 from tenants.statuses import TenantStatus
 
@@ -24,8 +24,9 @@ logger = logging.getLogger(__name__)
 
 def admit_and_send(*, bounded: bool = False) -> None:
     """Give free slots to waiting runs and send their chains; from web with one short try."""
-    for placed in admit():
-        send(placed, bounded=bounded)
+    with login_scope():  # a request's own tenant must not be in the way of others'
+        for placed in admit():
+            send(placed, bounded=bounded)
 
 
 def send(placed: Placed, *, bounded: bool = False) -> None:

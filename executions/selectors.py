@@ -1,10 +1,11 @@
 """Reading runs of the tenant entered."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
+from django_stubs_ext import WithAnnotations
 
 from executions.blueprint.document import Plan, plan
 from executions.memory import ExecutionMemory
@@ -25,7 +26,17 @@ class Resumable:
     isolation: str
 
 
-def executions() -> QuerySet[Execution]:
+class StepCounts(TypedDict):
+    """What lists show beside a run."""
+
+    steps_done: int
+    steps_total: int
+
+
+CountedExecution = WithAnnotations[Execution, StepCounts]
+
+
+def executions() -> "QuerySet[CountedExecution]":
     """Runs with what lists show, newest first."""
     done = Count("steps", filter=Q(steps__state__in=sorted(TERMINAL_STEP)))
     return (
@@ -35,7 +46,7 @@ def executions() -> QuerySet[Execution]:
     )
 
 
-def execution(public_id: str) -> Execution:
+def execution(public_id: str) -> CountedExecution:
     """One run by the id that people see."""
     found = executions().filter(pk=parse_id(public_id)).first()
     if found is None:

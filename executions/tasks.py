@@ -4,12 +4,17 @@ Timing: background-worker. Model: sync (a pool thread). Guarantee: as the step's
 PostgreSQL is the truth. Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
 """
 
+import logging
 from typing import Any
 
 from celery import Task, shared_task
+from celery.exceptions import Ignore
 
 from executions.chain import RUN_STEP
 from executions.worker.boot import current_links
+from executions.worker.links import StepFailed
+
+logger = logging.getLogger(__name__)
 
 
 @shared_task(name=RUN_STEP, bind=True)
@@ -17,4 +22,13 @@ def run_step(
     self: "Task[Any, Any]", tenant_id: int, execution_id: str, epoch: int, path: str
 ) -> None:
     """Run the step that task_prerun has claimed."""
-    current_links().run(str(self.request.id), path, is_last_of_window=not self.request.chain)
+    try:
+        current_links().run(str(self.request.id), path, is_last_of_window=not self.request.chain)
+    except (Ignore, StepFailed):
+        raise
+    except BaseException:
+        # A SystemExit would keep the message's slot; other texts could show a tenant's data in Flower.
+        logger.exception(
+            "link failed", extra={"event": "LINK_FAILED", "execution_id": execution_id}
+        )
+        raise StepFailed("INTERNAL") from None

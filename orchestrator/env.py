@@ -48,6 +48,11 @@ def home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("ISOLANE_HOME", PROJECT_ROOT / ".isolane"))
 
 
+def variable(environ: Mapping[str, str], name: str) -> str:
+    """One variable, or the content of the file that NAME_FILE points to; empty if neither is set."""
+    return _Reader(environ).text(name, "")
+
+
 def read(environ: Mapping[str, str] | None = None) -> Env:
     """Read and check the environment; a missing or wrong value raises with the variable's name."""
     reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
@@ -57,7 +62,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         embedded=embedded,
         database_url=reader.text("DATABASE_URL", ""),
         database_owner_url=reader.text("DATABASE_OWNER_URL", ""),
-        redis_url=_redis_url(reader.required("REDIS_URL", embedded, "")),
+        redis_url=redis_url(reader.required("REDIS_URL", embedded, "")),
         secret_key=reader.required("SECRET_KEY", embedded, token_urlsafe(50)),
         encryption_keys=_keys(reader.required("ENCRYPTION_KEYS", embedded, "")),
         base_host=reader.required("BASE_HOST", embedded, "localhost"),
@@ -146,7 +151,7 @@ def _keys(value: str) -> tuple[str, ...]:
     return keys
 
 
-def _redis_url(value: str) -> str:
+def redis_url(value: str) -> str:
     """One form for all: redis://, rediss:// or unix://[:password@]/path."""
     url = value.replace("redis+socket://", "unix://", 1)
     scheme = url.split("://", 1)[0]

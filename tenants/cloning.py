@@ -97,7 +97,8 @@ def read_schema(cursor: CursorWrapper, schema: str) -> Schema:
 
     def rows(query: str) -> list[tuple[Any, ...]]:
         cursor.execute(query, name)
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
 
     if unknown := rows(UNKNOWN):
         listed = ", ".join(row[0] for row in unknown)

@@ -99,7 +99,7 @@ def _secure_rows(
     for policy, (target, condition) in policies.items():
         check = "" if "SELECT" in target else f" WITH CHECK ({condition})"
         statement = f"CREATE POLICY {policy} ON {{table}} {target} USING ({condition}){check}"
-        cursor.execute(sql.SQL(statement).format(**formats))  # type: ignore[arg-type]  # built from constants only
+        cursor.execute(sql.SQL(statement).format(**formats))
 
 
 def _id(*parts: str) -> sql.Identifier:

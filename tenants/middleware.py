@@ -100,9 +100,4 @@ def _caller(request: HttpRequest, tenant: TenantRef | None, key: ApiKey | None) 
 
 def _is_platform_admin(request: HttpRequest) -> bool:
     user = request.user
-    return (
-        request.path.startswith(ADMIN_PREFIX)
-        and user.is_active
-        and user.is_authenticated
-        and user.is_staff
-    )
+    return request.path.startswith(ADMIN_PREFIX) and user.is_active and user.is_staff

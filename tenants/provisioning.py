@@ -139,7 +139,7 @@ def _rights(schema: str, role: str) -> list[str]:
         f"GRANT {rights} ON ALL TABLES IN SCHEMA {{schema}} TO {{role}}",
         f"ALTER DEFAULT PRIVILEGES IN SCHEMA {{schema}} GRANT {rights} ON TABLES TO {{role}}",
     )
-    return [sql.SQL(template).format(**parts).as_string() for template in templates]  # type: ignore[arg-type]  # constants
+    return [sql.SQL(template).format(**parts).as_string() for template in templates]
 
 
 def drop_schema(tenant_id: int, schema: str) -> None:

@@ -1,10 +1,12 @@
 """Which model's table lies in which schema."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.db import connections
 from django_tenants.routers import TenantSyncRouter
+
+from tenants.postgresql.base import DatabaseWrapper
 
 
 class SchemaRouter(TenantSyncRouter):  # type: ignore[misc]  # django-tenants has no annotations
@@ -16,6 +18,6 @@ class SchemaRouter(TenantSyncRouter):  # type: ignore[misc]  # django-tenants ha
         """Refuse tables of the wrong schema, and every alias but the owner's."""
         if db != "owner":
             return False
-        public = connections[db].schema_name == "public"
+        public = cast("DatabaseWrapper", connections[db]).schema_name == "public"
         wanted = settings.SHARED_APPS if public else settings.TENANT_APPS
         return None if self.app_in_list(app_label, wanted) else False

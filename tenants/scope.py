@@ -14,7 +14,7 @@ from django.db import connections
 
 from orchestrator.core.errors import Conflict, IsolaneError
 from tenants.names import platform_role, tenant_role
-from tenants.postgresql.base import NO_ROLE, DatabaseWrapper, Scope
+from tenants.postgresql.base import LOGIN_SCOPE, NO_ROLE, DatabaseWrapper, Scope
 from tenants.statuses import TenantStatus
 
 ALIAS = "default"
@@ -61,6 +61,13 @@ def platform_scope() -> Iterator[None]:
     """Be the platform until the block ends: admission, the tick, the platform's admin."""
     connection = _connection()
     with _entered(connection, Scope(search_path="public", role=_platform(connection))):
+        yield
+
+
+@contextmanager
+def login_scope() -> Iterator[None]:
+    """Be outside of every tenant until the block ends, to look tenants up or to enter others."""
+    with _entered(_connection(), LOGIN_SCOPE):
         yield
 
 

@@ -2,12 +2,10 @@
 
 from functools import lru_cache
 
-from django.db.models import QuerySet
-
 from orchestrator.core.errors import NotFound
 from tenants.models import Domain, Membership, Tenant
 from tenants.roles import Role
-from tenants.scope import TenantRef
+from tenants.scope import TenantRef, login_scope
 from tenants.statuses import TenantStatus
 
 
@@ -30,7 +28,8 @@ def tenant_by_host(host: str) -> TenantRef | None:
 @lru_cache(maxsize=10_000)
 def schema_of(tenant_id: int) -> str:
     """The schema of a tenant. Kept: it never changes, and an id is never given twice."""
-    schema = Tenant.objects.filter(pk=tenant_id).values_list("schema_name", flat=True).first()
+    with login_scope():
+        schema = Tenant.objects.filter(pk=tenant_id).values_list("schema_name", flat=True).first()
     if schema is None:
         raise NotFound(f"There is no tenant with id {tenant_id}.", field="tenant")
     return str(schema)
@@ -49,11 +48,10 @@ def tenants_being_deleted() -> list[TenantRef]:
     ]
 
 
-def all_tenants() -> QuerySet[Tenant]:
-    """Every tenant with its quota, for lists."""
-    return (
-        Tenant.objects.select_related("quota").prefetch_related("domains").order_by("schema_name")
-    )
+def all_tenants() -> list[Tenant]:
+    """Every tenant with its quota and domains, for lists."""
+    found = Tenant.objects.select_related("quota").prefetch_related("domains")
+    return list(found.order_by("schema_name"))
 
 
 def role_of(user_id: int, tenant: TenantRef) -> Role | None:

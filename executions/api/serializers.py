@@ -89,4 +89,8 @@ class ProblemSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField()
     code = serializers.CharField(help_text="Stable; decide by this.")
     field = serializers.CharField(required=False)
-    errors = serializers.ListField(child=serializers.DictField(), required=False)
+
+    def get_fields(self) -> Any:
+        """Add `errors`, a name that DRF's class has taken."""
+        errors = serializers.ListField(child=serializers.DictField(), required=False)
+        return {**super().get_fields(), "errors": errors}

@@ -58,8 +58,18 @@ def check_expression(expression: str) -> None:
 
 def _resolve_text(text: str, scope: Mapping[str, Any]) -> Any:
     if alone := REFERENCE.fullmatch(text):
-        return jmespath.search(alone[1].strip(), scope)
-    return REFERENCE.sub(lambda match: _as_text(jmespath.search(match[1].strip(), scope)), text)
+        return _search(alone[1].strip(), scope)
+    return REFERENCE.sub(lambda match: _as_text(_search(match[1].strip(), scope)), text)
+
+
+def _search(expression: str, scope: Mapping[str, Any]) -> Any:
+    try:
+        return jmespath.search(expression, scope)
+    except JMESPathError:
+        # Its own message quotes values of the run.
+        raise BadReference(
+            f"'${{{expression}}}' cannot be evaluated on this run's values."
+        ) from None
 
 
 def _as_text(value: Any) -> str:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from executions.placement.models import Catalogue, Worker
@@ -22,7 +23,8 @@ from tenants.isolation import Isolation
 
 RENEW = """
 WITH me AS (
-    UPDATE placement_worker SET lease_until = now() + %(lease)s, draining = draining OR %(draining)s
+    UPDATE placement_worker
+    SET lease_until = now() + make_interval(secs => %(lease)s), draining = draining OR %(draining)s
     WHERE boot = %(boot)s AND lease_until > now() RETURNING boot
 )
 SELECT me.boot, t.execution_id, t.tenant_id, t.epoch, t.cancel_requested
@@ -83,8 +85,7 @@ def register(
 def renew(boot: UUID, *, draining: bool) -> list[Held] | None:
     """Renew the lease and return what this boot holds, in one statement; none means that it is no longer ours."""
     with connection.cursor() as cursor:
-        lease = timedelta(seconds=settings.LEASE_SECONDS)
-        cursor.execute(RENEW, {"boot": boot, "lease": lease, "draining": draining})
+        cursor.execute(RENEW, {"boot": boot, "lease": settings.LEASE_SECONDS, "draining": draining})
         rows = cursor.fetchall()
     if not rows:
         return None
@@ -93,6 +94,11 @@ def renew(boot: UUID, *, draining: bool) -> list[Held] | None:
         for row in rows
         if row[1] is not None
     ]
+
+
+def living() -> QuerySet[Worker]:
+    """The boots whose lease is valid."""
+    return Worker.objects.filter(lease_until__gt=Now())
 
 
 def lapsed() -> list[Worker]:
@@ -114,10 +120,9 @@ def remove(boot: UUID) -> None:
 
 def current_offer() -> Offer:
     """What the living workers offer; while none lives, what the last one did, so that submissions are not lost."""
-    living = Worker.objects.filter(lease_until__gt=Now())
-    newest = living.order_by("-started_at").first()
+    newest = living().order_by("-started_at").first()
     if newest is not None:
-        levels = {Isolation(level) for worker in living for level in worker.isolation_levels}
+        levels = {Isolation(level) for worker in living() for level in worker.isolation_levels}
         return Offer(catalogue=newest.catalogue_id, isolation_levels=frozenset(levels))
     catalogue = Catalogue.objects.order_by("-created_at").first()
     if catalogue is None:

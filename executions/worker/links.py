@@ -13,7 +13,7 @@ from typing import Any
 
 from celery.exceptions import Ignore
 
-from executions.blueprint.expressions import resolve
+from executions.blueprint.expressions import BadReference, resolve
 from executions.chain import ChainSpec, publish
 from executions.decisions import after_step
 from executions.seeds import derive_seed
@@ -113,18 +113,23 @@ class Links:
 
     def _result(self, context: OpenContext, claim: Claim, path: str, error: str) -> StepResult:
         if error or context.runtime is None:
-            return StepResult(
+            return StepResult.failed(
                 step=path,
                 attempt=claim.attempt,
-                status="failed",
                 code=Code.RESOURCE_ERROR,
                 message=error or "no runtime",
             )
         step = context.run.plan.step(path)
+        try:
+            parameters = resolve(dict(step.parameters), context.run.memory.scope())
+        except BadReference as bad:
+            return StepResult.failed(
+                step=path, attempt=claim.attempt, code=Code.POLICY_VIOLATION, message=bad.detail
+            )
         frame = Run(
             step=path,
             uses=step.uses,
-            parameters=resolve(dict(step.parameters), context.run.memory.scope()),
+            parameters=parameters,
             attempt=claim.attempt,
             seed=derive_seed(context.run.seed, step.position),
             timeout_s=step.timeout_s,

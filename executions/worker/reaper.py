@@ -7,6 +7,7 @@ fence lets each placement be ended once. Failure: bubble; the next tick goes on 
 import logging
 
 from celery import current_app
+from kombu import Queue
 from kombu.exceptions import OperationalError
 
 from executions.placement.models import Worker
@@ -50,7 +51,7 @@ def end_boot(worker: Worker, *, reason: str) -> None:
 def _delete_lane(lane: str) -> None:
     """Nobody will consume it again. Its messages are wake-ups only; what they were about has been placed anew."""
     try:
-        with current_app.connection_for_write() as connection, connection.channel() as channel:
-            channel.queue_delete(lane)
+        with current_app.connection_for_write() as connection:
+            Queue(lane).bind(connection.default_channel).delete()
     except OperationalError:
         logger.warning("lane %s not deleted: the broker does not answer", lane)

@@ -1,0 +1,5 @@
+"""The `isolane` command."""
+
+from orchestrator.cli.main import main
+
+__all__ = ["main"]

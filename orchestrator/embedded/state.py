@@ -29,9 +29,8 @@ class StackState:
     admin_url: str = ""
     docs_url: str = ""
     flower_url: str = ""
-    database_url: str = ""
-    database_owner_url: str = ""
-    redis_url: str = ""
+    # What a process started by hand beside the stack needs; orchestrator.env reads it.
+    environment: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, int] = field(default_factory=dict)
 
     @property

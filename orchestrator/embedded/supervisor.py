@@ -90,11 +90,13 @@ class Supervisor:
         watched = _Watched(child)
         self._watched.append(watched)
         process = self._spawn(watched)
-        while not watched.ready:
+        while True:
             if reason := self._look_at(watched, process):
                 self._watched.remove(watched)
                 raise ChildFailed(child.name, reason, log_tail(self._logs, child.name))
-            time.sleep(0 if watched.ready else POLL_INTERVAL / 2)
+            if watched.ready:
+                return
+            time.sleep(POLL_INTERVAL / 2)
 
     def poll(self) -> None:
         """Take note of children that ended or became ready and restart what is due."""

@@ -1,0 +1,5 @@
+"""`python -m orchestrator.cli`, where the command is not on the path."""
+
+from orchestrator.cli.main import main
+
+main()

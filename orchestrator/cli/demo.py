@@ -1,0 +1,137 @@
+"""`isolane demo`: everything once, from an empty machine to finished runs of two tenants."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import psutil
+from rich.live import Live
+from rich.table import Column, Table
+
+from orchestrator import env
+from orchestrator.cli.django import CONSOLE
+from orchestrator.cli.http import Client
+from orchestrator.cli.stack import prepare_platform, say
+from orchestrator.stack import Stack, StackOptions, running_stack
+
+TENANTS = ("acme", "globex")
+RUNS_PER_TENANT = 2
+WORKERS = 2
+READY_SECONDS = 60
+RUN_SECONDS = 120
+POLL_SECONDS = 0.25
+ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled"})
+
+
+@dataclass
+class Followed:
+    """A run and what is known of it."""
+
+    tenant: str
+    client: Client
+    run: dict[str, Any]
+
+
+@click.command()
+def demo() -> None:
+    """Start everything, run a blueprint in two tenants at the same time, stop everything.
+
+    Exit 1 if a run fails or a process is left behind.
+    """
+    home = env.PROJECT_ROOT / ".isolane" / "demo"
+    options = StackOptions(home=home, durable=False, workers=WORKERS)
+    CONSOLE.print("Starting the platform")
+    with running_stack(options, say) as stack:
+        prepare_platform(stack)
+        stack.start_processes(WORKERS)
+        _wait_for_workers(stack)
+        followed = _submit(stack)
+        _follow(stack, followed)
+        started = psutil.Process().children(recursive=True)
+        CONSOLE.print("Stopping the platform")
+    left = [process for process in started if process.is_running() and process.status() != "zombie"]
+    failed = [item for item in followed if item.run["state"] != "succeeded"]
+    if failed or left:
+        raise click.ClickException(
+            f"{len(failed)} runs did not succeed, {len(left)} processes were left."
+        )
+    CONSOLE.print(f"{len(followed)} runs succeeded, nothing is left running.", style="green")
+
+
+def _wait_for_workers(stack: Stack) -> None:
+    from executions.placement.workers import living  # noqa: PLC0415 - needs the stack's settings
+    from tenants.scope import platform_scope  # noqa: PLC0415 - likewise
+
+    def placeable() -> bool:
+        with platform_scope():
+            return living().count() >= WORKERS
+
+    _wait(stack, placeable, READY_SECONDS, "the workers did not become ready")
+
+
+def _submit(stack: Stack) -> list[Followed]:
+    """Make tenants, publish the blueprint, and submit through the API as a customer's program would."""
+    from executions.blueprint.document import parse  # noqa: PLC0415 - needs the stack's settings
+    from executions.services.blueprints import publish  # noqa: PLC0415 - likewise
+    from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
+    from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - likewise
+    from tenants.services.tenants import create_tenant  # noqa: PLC0415 - likewise
+
+    document = parse((env.PROJECT_ROOT / "examples" / "order.yaml").read_text(encoding="utf-8"))
+    clients = []
+    for schema in TENANTS:
+        tenant = create_tenant(schema=schema, trusted=True, actor="demo")
+        with tenant_scope(tenant):
+            publish(document)
+        key = create_api_key(tenant=tenant, name="demo", actor="demo")
+        clients.append((schema, Client(base_url=stack.web_url, api_key=key)))
+        say(f"tenant {schema} with blueprint {document['name']}")
+    return [
+        Followed(schema, client, client.submit(document["name"], {"order_id": 100 + number}))
+        for number in range(RUNS_PER_TENANT)
+        for schema, client in clients
+    ]
+
+
+def _follow(stack: Stack, followed: list[Followed]) -> None:
+    with Live(_table(followed), console=CONSOLE, refresh_per_second=8) as live:
+
+        def ended() -> bool:
+            for item in followed:
+                if item.run["state"] not in ENDED:
+                    item.run = item.client.execution(item.run["id"])
+            live.update(_table(followed))
+            return all(item.run["state"] in ENDED for item in followed)
+
+        _wait(stack, ended, RUN_SECONDS, "the runs did not end")
+
+
+def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        stack.supervisor.poll()
+        if time.monotonic() > deadline:
+            raise click.ClickException(
+                f"{otherwise} within {seconds:.0f} s; see .isolane/demo/logs"
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _table(followed: list[Followed]) -> Table:
+    table = Table(
+        "tenant", Column("execution", overflow="fold"), "status", "steps", "duration", "worker"
+    )
+    for item in followed:
+        run = item.run
+        steps = f"{run['steps_done']}/{run['steps_total']}"
+        table.add_row(item.tenant, run["id"], run["state"], steps, _duration(run), run["worker"])
+    return table
+
+
+def _duration(run: dict[str, Any]) -> str:
+    from django.utils.dateparse import parse_datetime  # noqa: PLC0415 - needs the stack's settings
+
+    started, finished = (parse_datetime(run[key] or "") for key in ("started_at", "finished_at"))
+    return f"{(finished - started).total_seconds():.2f} s" if started and finished else ""

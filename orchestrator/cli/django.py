@@ -1,0 +1,26 @@
+"""Django inside the command: set up when a command needs it, not when it is imported."""
+
+import getpass
+import os
+import sys
+
+import django
+from rich.console import Console
+
+# A log or a pipe has no width of its own; ids must not be cut there.
+CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def setup_django() -> None:
+    """Load settings, apps and the Celery application."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+    os.environ.setdefault("ISOLANE_LOG_LEVEL", "ERROR")
+    django.setup()
+    from orchestrator.celery import app  # noqa: PLC0415 - needs the settings
+
+    app.set_default()
+
+
+def actor() -> str:
+    """Who types the command, for the audit trail."""
+    return f"cli:{getpass.getuser()}"

@@ -1,0 +1,101 @@
+"""The command's root: its groups, and how errors reach a terminal."""
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NoReturn
+
+import click
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+from django.db import InterfaceError, OperationalError
+
+from orchestrator.cli.django import setup_django
+from orchestrator.core.errors import IsolaneError, Unavailable
+from orchestrator.embedded.errors import EmbeddedError
+
+EXIT_FAILED = 1
+EXIT_UNUSABLE = 2  # wrong configuration, or a server that does not answer
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Where a command is found; its module is imported when it is called."""
+
+    at: str
+    help: str
+    django: bool = True
+
+
+COMMANDS = {
+    "up": Entry(at="stack:up", help="Run the whole platform until Ctrl-C.", django=False),
+    "demo": Entry(
+        at="demo:demo", help="Run the whole platform once, for two tenants.", django=False
+    ),
+    "status": Entry(at="stack:status", help="Show what runs.", django=False),
+    "down": Entry(at="stack:down", help="Stop a platform started elsewhere.", django=False),
+    "tenants": Entry(at="tenants:tenants", help="Make, list, suspend, resume, delete customers."),
+    "api-keys": Entry(at="api_keys:api_keys", help="Make, list, revoke a tenant's API keys."),
+    "blueprints": Entry(at="blueprints:blueprints", help="Publish and list a tenant's workflows."),
+    "executions": Entry(at="executions:executions", help="Submit, list, show, cancel runs."),
+    "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
+    "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
+    "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command when it is called, so that --help needs no database settings."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order above."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Set Django up if the command's module needs it, then import it."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        if entry.django:
+            setup_django()
+        module, name = entry.at.split(":")
+        command: click.Command = getattr(import_module(f"orchestrator.cli.{module}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="isolane")
+def cli() -> None:
+    """Isolane: run your customers' workflows, each run in a context of its own."""
+
+
+def main() -> None:
+    """Run the command; an expected error is one line and an exit code, never a trace."""
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(EXIT_INTERRUPTED)
+    except IsolaneError as error:
+        unusable = error.http_status == Unavailable.http_status
+        _fail(error.detail, EXIT_UNUSABLE if unusable else EXIT_FAILED)
+    except EmbeddedError as error:
+        _fail(str(error), EXIT_FAILED)
+    except ImproperlyConfigured as error:
+        _fail(str(error), EXIT_UNUSABLE)
+    except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
+        reason = str(error).strip().splitlines()[0]
+        _fail(f"PostgreSQL does not answer ({reason}); is the stack up?", EXIT_UNUSABLE)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.secho(f"Error: {message}", fg="red", err=True)
+    sys.exit(code)

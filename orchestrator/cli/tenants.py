@@ -1,0 +1,119 @@
+"""`isolane tenants`."""
+
+import time
+
+import click
+from rich.table import Table
+
+from executions.services.offboarding import advance_deletion
+from orchestrator.cli.django import CONSOLE, actor
+from orchestrator.core.errors import Unavailable
+from tenants.isolation import Isolation
+from tenants.scope import platform_scope
+from tenants.selectors import all_tenants, tenant_by_schema, tenants_being_deleted
+from tenants.services.tenants import create_tenant, set_status
+from tenants.statuses import TenantStatus
+
+WAIT_SECONDS = 120
+
+
+@click.group()
+def tenants() -> None:
+    """Customers: make, list, suspend, resume and delete them."""
+
+
+@tenants.command()
+@click.argument("schema")
+@click.option("--name", default="", help="A name for people; the schema's if not said.")
+@click.option("--domain", default="", help="Its host name; <schema>.<base host> if not said.")
+@click.option(
+    "--trusted", is_flag=True, help="May share a process with other trusted tenants' runs."
+)
+@click.option(
+    "--isolation",
+    default="shared",
+    show_default=True,
+    type=click.Choice(["shared", "process", "docker", "kubernetes"]),
+    help="The weakest isolation that its runs may have.",
+)
+@click.option("--max-running", default=5, show_default=True, help="Runs at the same time.")
+def create(
+    *, schema: str, name: str, domain: str, trusted: bool, isolation: str, max_running: int
+) -> None:
+    """Make the tenant SCHEMA: a schema, a database role, a domain and a quota."""
+    create_tenant(
+        schema=schema,
+        name=name,
+        domain=domain,
+        trusted=trusted,
+        required_isolation=Isolation(isolation),
+        max_running=max_running,
+        actor=actor(),
+    )
+    click.echo(f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first")
+
+
+@tenants.command("list")
+def list_() -> None:
+    """List all tenants."""
+    table = Table("tenant", "name", "status", "trusted", "isolation", "max running", "domains")
+    with platform_scope():
+        for tenant in all_tenants():
+            domains = " ".join(domain.domain for domain in tenant.domains.all())
+            table.add_row(
+                tenant.schema_name, tenant.name, tenant.status, "yes" if tenant.trusted else "no",
+                tenant.required_isolation, str(tenant.quota.max_running), domains,
+            )  # fmt: skip
+    CONSOLE.print(table)
+
+
+@tenants.command()
+@click.argument("schema")
+def suspend(schema: str) -> None:
+    """Take no new work for SCHEMA; what runs may end."""
+    _set_status(schema, TenantStatus.SUSPENDED)
+
+
+@tenants.command()
+@click.argument("schema")
+def resume(schema: str) -> None:
+    """Let SCHEMA work again."""
+    _set_status(schema, TenantStatus.ACTIVE)
+
+
+@tenants.command()
+@click.argument("schema")
+@click.option(
+    "--confirm", metavar="SCHEMA", default=None, help="The name again, instead of typing it."
+)
+@click.option("--wait", is_flag=True, help="Wait until everything is gone.")
+def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
+    """Stop SCHEMA's runs and drop its data and role, in the background. This cannot be undone."""
+    tenant_by_schema(schema)
+    if confirm is None:
+        confirm = click.prompt(f"This drops everything of {schema}. Type its name to confirm")
+    if confirm != schema:
+        raise click.ClickException(f"Nothing was deleted: {confirm!r} is not {schema!r}.")
+    _set_status(schema, TenantStatus.DELETING)
+    if wait:
+        _wait_until_gone(schema)
+
+
+def _set_status(schema: str, status: TenantStatus) -> None:
+    set_status(schema=schema, status=status, actor=actor())
+    click.echo(f"Tenant {schema} is {status}.")
+
+
+def _wait_until_gone(schema: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    with CONSOLE.status(f"Stopping {schema}'s runs and dropping its data"):
+        while time.monotonic() < deadline:
+            with platform_scope():
+                left = [tenant for tenant in tenants_being_deleted() if tenant.schema == schema]
+            if not left or advance_deletion(left[0]):
+                click.echo(f"Tenant {schema} is gone.")
+                return
+            time.sleep(0.5)
+    raise Unavailable(
+        f"Tenant {schema} still has runs after {WAIT_SECONDS} s; its deletion goes on."
+    )

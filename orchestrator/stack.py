@@ -1,0 +1,234 @@
+"""The whole platform on one machine: servers (embedded, unless external ones are named), web, workers, Flower.
+
+Timing: a long-running process of its own. Model: sync, single-threaded. Guarantee: what it starts ends with it, also
+when it is killed. Failure: a child that crashes is restarted; one that cannot start ends the stack with its log's tail.
+"""
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator import env
+from orchestrator.core.errors import InvalidInput
+from orchestrator.embedded.child import Child
+from orchestrator.embedded.paths import EmbeddedPaths
+from orchestrator.embedded.ports import choose_port
+from orchestrator.embedded.secrets import Secrets, load_secrets
+from orchestrator.embedded.stack import EmbeddedServers
+from orchestrator.embedded.state import (
+    StackState,
+    own_start_time,
+    remove_state,
+    stack_lock,
+    write_state,
+)
+from orchestrator.embedded.supervisor import Supervisor
+from orchestrator.preflight import check_postgres, check_redis
+
+ADDRESS = "127.0.0.1"
+WORKER_STOP_SECONDS = 20.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackOptions:
+    """What the operator may choose."""
+
+    home: Path
+    durable: bool = True
+    workers: int = 2
+    web_port: int = 8000
+    flower_port: int = 5555
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack whose servers run and whose other processes can be started."""
+
+    supervisor: Supervisor
+    secrets: Secrets
+    environment: Mapping[str, str]
+    web_url: str
+    flower_url: str
+    ports: tuple[int, int] = field(repr=False)
+
+    def start_processes(self, workers: int) -> None:
+        """Start web, the workers and Flower, each once the one before is ready."""
+        child_env = {**os.environ, **self.environment}
+        web_port, flower_port = self.ports
+        self.supervisor.start(_web(child_env, web_port))
+        for number in range(1, workers + 1):
+            self.supervisor.start(_worker(child_env, number))
+        self.supervisor.start(_flower(child_env, flower_port))
+
+    def describe(self) -> StackState:
+        """What `isolane status` shows and what a process beside the stack needs."""
+        return StackState(
+            pid=os.getpid(),
+            started_at=own_start_time(),
+            web_url=self.web_url,
+            admin_url=f"{self.web_url}/admin/",
+            docs_url=f"{self.web_url}/api/docs/",
+            flower_url=self.flower_url,
+            environment=self.environment,
+            children=self.supervisor.pids,
+        )
+
+
+@contextmanager
+def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
+    """Start the servers, or check the external ones; everything stops when the block ends."""
+    paths = EmbeddedPaths(options.home)
+    paths.prepare_home()
+    with stack_lock(paths.lock_file):
+        if not options.durable:
+            paths.clear()
+        external = _external_servers(os.environ)
+        servers = None if external else EmbeddedServers(paths, durable=options.durable)
+        secrets = load_secrets(paths.secrets_file)
+        if servers:
+            servers.prepare()
+        else:
+            paths.prepare()
+        with Supervisor(
+            paths.logs, on_event=lambda name, what: say(f"{name}: {what}")
+        ) as supervisor:
+            for child in servers.children() if servers else ():
+                supervisor.start(child)
+            if servers:
+                servers.bootstrap()
+            urls = external or _server_urls(servers)
+            try:
+                yield _stack(supervisor, secrets, urls, options, say)
+            finally:
+                remove_state(paths.state_file)
+        if not options.durable:
+            paths.remove()
+
+
+def publish_state(stack: Stack, home: Path) -> None:
+    """Let `isolane status`, `isolane down` and processes started by hand find this stack."""
+    write_state(EmbeddedPaths(home).state_file, stack.describe())
+
+
+def _external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
+    """The servers that the operator named, checked; none if none is named."""
+    names = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
+    given = {name: value for name in names if (value := env.variable(environ, name))}
+    if not given:
+        return None
+    for name in names:
+        if name not in given:
+            raise InvalidInput(
+                f"{name} is not set, but {', '.join(given)} is: name all of {', '.join(names)}, "
+                "or none to use the embedded servers."
+            )
+    check_postgres(given["DATABASE_OWNER_URL"], "DATABASE_OWNER_URL")
+    check_redis(env.redis_url(given["REDIS_URL"]))
+    return given
+
+
+def _server_urls(servers: EmbeddedServers | None) -> dict[str, str]:
+    if servers is None:
+        raise RuntimeError("neither embedded nor external servers")
+    return {
+        "DATABASE_URL": servers.login_url,
+        "DATABASE_OWNER_URL": servers.owner_url,
+        "REDIS_URL": servers.redis_url,
+    }
+
+
+def _stack(
+    supervisor: Supervisor,
+    secrets: Secrets,
+    urls: Mapping[str, str],
+    options: StackOptions,
+    say: Say,
+) -> Stack:
+    web_port = _port(options.web_port, "web", say)
+    flower_port = _port(options.flower_port, "Flower", say)
+    examples = env.PROJECT_ROOT / "examples"
+    environment = {
+        **urls,
+        "ISOLANE_EMBEDDED": "1",
+        "SECRET_KEY": secrets.django_secret_key,
+        "ENCRYPTION_KEYS": secrets.encryption_key,
+        "FLOWER_PASSWORD": secrets.flower_password,
+        "BASE_HOST": "localhost",
+        "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
+        "ISOLANE_NODE_PACKAGES": os.environ.get("ISOLANE_NODE_PACKAGES", "demo_shop hello"),
+        "ISOLANE_NODE_PATHS": os.environ.get("ISOLANE_NODE_PATHS", str(examples)),
+    }
+    return Stack(
+        supervisor=supervisor,
+        secrets=secrets,
+        environment=environment,
+        web_url=f"http://localhost:{web_port}",
+        flower_url=f"http://localhost:{flower_port}",
+        ports=(web_port, flower_port),
+    )
+
+
+def _port(preferred: int, what: str, say: Say) -> int:
+    port, taken = choose_port(preferred, ADDRESS)
+    if taken:
+        say(f"port {preferred} is taken; {what} uses {port}")
+    return port
+
+
+def _web(environ: Mapping[str, str], port: int) -> Child:
+    return Child(
+        name="web",
+        argv=(
+            sys.executable, "-m", "uvicorn", "orchestrator.asgi:application",
+            "--host", ADDRESS, "--port", str(port), "--log-level", "warning", "--no-server-header",
+        ),
+        env=environ,
+        cwd=env.PROJECT_ROOT,
+        ready=lambda: _answers(f"http://{ADDRESS}:{port}/healthz"),
+    )  # fmt: skip
+
+
+def _worker(environ: Mapping[str, str], number: int) -> Child:
+    return Child(
+        name=f"worker-{number}",
+        argv=(sys.executable, "-m", "celery", "-A", "orchestrator", "--quiet", "worker"),
+        env=environ,
+        cwd=env.PROJECT_ROOT,
+        stop_timeout=WORKER_STOP_SECONDS,
+    )  # fmt: skip
+
+
+def _flower(environ: Mapping[str, str], port: int) -> Child:
+    return Child(
+        name="flower",
+        argv=(
+            sys.executable,
+            "-m",
+            "orchestrator.cli",
+            "flower",
+            "--address",
+            ADDRESS,
+            "--port",
+            str(port),
+        ),
+        env=environ,
+        cwd=env.PROJECT_ROOT,
+        ready=lambda: _answers(f"http://{ADDRESS}:{port}/"),
+    )
+
+
+def _answers(url: str) -> bool:
+    """Any answer will do, also a refusal."""
+    try:
+        with urllib.request.urlopen(url, timeout=1):  # noqa: S310 - our own address
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False

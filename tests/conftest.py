@@ -1,0 +1,103 @@
+"""Real servers, a migrated database, and two tenants for every test that touches data."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import redis
+from pytest_django import DjangoDbBlocker
+
+from orchestrator.embedded.supervisor import Supervisor
+from tests.plugin import PATHS, SERVERS
+
+STANDING_TENANTS = ("acme", "globex")
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[None]:
+    """PostgreSQL and Valkey, empty."""
+    SERVERS.prepare()
+    with Supervisor(PATHS.logs) as supervisor:
+        for child in SERVERS.children():
+            supervisor.start(child)
+        SERVERS.bootstrap()
+        yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(servers: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """Migrate, and make the two standing tenants; in place of pytest-django's own test database."""
+    with django_db_blocker.unblock():
+        from orchestrator.celery import app
+        from tenants.provisioning import migrate
+        from tenants.services.tenants import create_tenant
+
+        app.set_default()
+        migrate()
+        for schema in STANDING_TENANTS:
+            create_tenant(schema=schema, trusted=True, actor="tests")
+
+
+@pytest.fixture
+def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The database as the login role, with real commits; wiped afterwards by the superuser.
+
+    A transaction around the test would hide what scopes, fences and rollbacks really do.
+    """
+    with django_db_blocker.unblock():
+        yield
+        from django.db import connections
+
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+    _wipe()
+
+
+@pytest.fixture
+def broker(servers: None) -> Iterator["redis.Redis"]:
+    """The broker, empty before and after."""
+    client = redis.Redis.from_url(SERVERS.redis_url)
+    client.flushall()
+    yield client
+    client.flushall()
+    client.close()
+
+
+@pytest.fixture
+def superuser(servers: None) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+    """A look from the server's side, past every policy."""
+    with psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True) as connection:
+        yield connection
+
+
+def _wipe() -> None:
+    with psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT id, schema_name FROM tenants_tenant ORDER BY id"
+        ).fetchall()
+        for tenant_id, schema in rows:
+            if schema not in STANDING_TENANTS:
+                connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+                connection.execute("DELETE FROM tenants_quota WHERE tenant_id = %s", [tenant_id])
+        tables = [
+            f'"{schema}"."{table}"'
+            for schema, table in connection.execute(
+                "SELECT schemaname, tablename FROM pg_tables "
+                "WHERE schemaname = ANY(%s) AND tablename <> 'django_migrations'",
+                [list(STANDING_TENANTS)],
+            ).fetchall()
+        ]
+        tables += [
+            "placement_ticket", "placement_worker", "placement_catalogue", "tenants_auditentry", "tenants_apikey",
+            "tenants_membership", "tenants_user", "django_session", "django_admin_log",
+        ]  # fmt: skip
+        connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+        gone = [row[0] for row in rows if row[1] not in STANDING_TENANTS]
+        connection.execute("DELETE FROM tenants_domain WHERE tenant_id = ANY(%s)", [gone])
+        connection.execute("DELETE FROM tenants_tenant WHERE id = ANY(%s)", [gone])
+        connection.execute(
+            "UPDATE tenants_tenant SET status = 'active', trusted = true, required_isolation = 'shared'"
+        )
+        connection.execute("UPDATE tenants_quota SET max_running = 5")
+        for tenant_id in gone:
+            connection.execute(f'DROP ROLE IF EXISTS "isolane_t_{tenant_id}"')
