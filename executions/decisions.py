@@ -1,9 +1,20 @@
 """What follows from a step's result. Pure: sync, no state, no I/O."""
 
+from dataclasses import dataclass
+
 from executions.blueprint.document import Plan
 from executions.states import ExecutionState, StepState
-from executions.transitions.checkpoint import Checkpoint
 from isolane.results import Code, StepResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """What follows from a step's result."""
+
+    state: StepState
+    next_step: str
+    outcome: ExecutionState | None
+
 
 _ENDS = {
     Code.CANCELLED: (StepState.CANCELLED, ExecutionState.CANCELLED),

@@ -1,11 +1,10 @@
 """Reading runs of the tenant entered."""
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
-from django_stubs_ext import WithAnnotations
 
 from executions.blueprint.document import Plan, plan
 from executions.memory import ExecutionMemory
@@ -33,7 +32,10 @@ class StepCounts(TypedDict):
     steps_total: int
 
 
-CountedExecution = WithAnnotations[Execution, StepCounts]
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    CountedExecution = WithAnnotations[Execution, StepCounts]
 
 
 def executions() -> "QuerySet[CountedExecution]":
@@ -46,7 +48,7 @@ def executions() -> "QuerySet[CountedExecution]":
     )
 
 
-def execution(public_id: str) -> CountedExecution:
+def execution(public_id: str) -> "CountedExecution":
     """One run by the id that people see."""
     found = executions().filter(pk=parse_id(public_id)).first()
     if found is None:

@@ -5,6 +5,7 @@ import os
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+os.environ.setdefault("DATABASE_POOL_SIZE", "20")
 # Also the Celery application, so that web can publish.
 from orchestrator.celery import app as celery_app
 

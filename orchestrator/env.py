@@ -13,6 +13,8 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 
 from orchestrator.core.keyring import is_valid_key
 
@@ -60,8 +62,10 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
     concurrency = reader.integer("ISOLANE_WORKER_CONCURRENCY", 6, least=2)
     env = Env(
         embedded=embedded,
-        database_url=reader.text("DATABASE_URL", ""),
-        database_owner_url=reader.text("DATABASE_OWNER_URL", ""),
+        database_url=_postgres_url("DATABASE_URL", reader.required("DATABASE_URL", embedded, "")),
+        database_owner_url=_postgres_url(
+            "DATABASE_OWNER_URL", reader.text("DATABASE_OWNER_URL", "")
+        ),
         redis_url=redis_url(reader.required("REDIS_URL", embedded, "")),
         secret_key=reader.required("SECRET_KEY", embedded, token_urlsafe(50)),
         encryption_keys=_keys(reader.required("ENCRYPTION_KEYS", embedded, "")),
@@ -75,7 +79,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         worker_capacity=reader.integer("ISOLANE_WORKER_CAPACITY", concurrency - 2 or 1, least=1),
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
         node_paths=reader.words("ISOLANE_NODE_PATHS", ()),
-        database_pool_size=reader.integer("DATABASE_POOL_SIZE", 20, least=2),
+        database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
         log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),
     )
     if env.worker_capacity >= env.worker_concurrency:
@@ -94,7 +98,8 @@ def _with_embedded_stack(environ: Mapping[str, str]) -> Mapping[str, str]:
         state = json.loads((home(environ) / "state.json").read_text())
     except (OSError, ValueError):
         return environ
-    return {**state.get("environment", {}), **environ}
+    said = {name: value for name, value in environ.items() if value}  # empty is as good as unset
+    return {**state.get("environment", {}), **said}
 
 
 class _Reader:
@@ -138,6 +143,16 @@ class _Reader:
                 f"{name} is {value!r}; use a whole number from {least} upward."
             )
         return int(value)
+
+
+def _postgres_url(name: str, value: str) -> str:
+    try:
+        conninfo_to_dict(value)
+    except ProgrammingError:  # its text may hold the password
+        raise ImproperlyConfigured(
+            f"{name} is not a PostgreSQL address; use postgresql://user:password@host:port/database."
+        ) from None
+    return value
 
 
 def _keys(value: str) -> tuple[str, ...]:

@@ -104,7 +104,10 @@ _POOL = {
     "timeout": 5,
     "reset": reset,
 }
-DATABASES = {"default": _database(ENV.database_url, pool=_POOL)}
+# Web runs each request in a thread of its own and shares connections; other processes keep one per thread.
+DATABASES = {
+    "default": _database(ENV.database_url, **({"pool": _POOL} if ENV.database_pool_size else {}))
+}
 if ENV.database_owner_url:
     DATABASES["owner"] = _database(ENV.database_owner_url)
 
@@ -214,5 +217,7 @@ LOGGING = {
         # One line per task and thread says nothing that the run's own events do not say better.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
+        # The error that follows says the same, once.
+        "psycopg.pool": {"level": "ERROR"},
     },
 }

@@ -56,6 +56,11 @@ class Stack:
     web_url: str
     flower_url: str
     ports: tuple[int, int] = field(repr=False)
+    state_file: Path = field(repr=False)
+
+    def publish_state(self) -> None:
+        """Let `isolane status`, `isolane down` and processes started by hand find this stack."""
+        write_state(self.state_file, self.describe())
 
     def start_processes(self, workers: int) -> None:
         """Start web, the workers and Flower, each once the one before is ready."""
@@ -85,6 +90,13 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
     """Start the servers, or check the external ones; everything stops when the block ends."""
     paths = EmbeddedPaths(options.home)
     paths.prepare_home()
+    started: list[Stack] = []
+
+    def on_event(name: str, what: str) -> None:
+        say(f"{name}: {what}")
+        if started and paths.state_file.exists():
+            started[0].publish_state()  # a restarted child has another pid
+
     with stack_lock(paths.lock_file):
         if not options.durable:
             paths.clear()
@@ -95,25 +107,20 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
             servers.prepare()
         else:
             paths.prepare()
-        with Supervisor(
-            paths.logs, on_event=lambda name, what: say(f"{name}: {what}")
-        ) as supervisor:
+        with Supervisor(paths.logs, on_event=on_event) as supervisor:
             for child in servers.children() if servers else ():
                 supervisor.start(child)
             if servers:
                 servers.bootstrap()
             urls = external or _server_urls(servers)
+            started.append(_stack(supervisor, secrets, urls, options, say, paths.state_file))
             try:
-                yield _stack(supervisor, secrets, urls, options, say)
+                yield started[0]
             finally:
+                started.clear()
                 remove_state(paths.state_file)
         if not options.durable:
             paths.remove()
-
-
-def publish_state(stack: Stack, home: Path) -> None:
-    """Let `isolane status`, `isolane down` and processes started by hand find this stack."""
-    write_state(EmbeddedPaths(home).state_file, stack.describe())
 
 
 def _external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
@@ -149,6 +156,7 @@ def _stack(
     urls: Mapping[str, str],
     options: StackOptions,
     say: Say,
+    state_file: Path,
 ) -> Stack:
     web_port = _port(options.web_port, "web", say)
     flower_port = _port(options.flower_port, "Flower", say)
@@ -171,6 +179,7 @@ def _stack(
         web_url=f"http://localhost:{web_port}",
         flower_url=f"http://localhost:{flower_port}",
         ports=(web_port, flower_port),
+        state_file=state_file,
     )
 
 

@@ -46,10 +46,19 @@ WHERE k.connamespace = %(schema)s::regnamespace AND k.contype IN ('p', 'u', 'x',
   AND (k.conislocal OR k.contype <> 'c')
 ORDER BY k.contype = 'f', k.contype, t.relname, k.conname"""
 
+# The definition of a constraint does not tell its index's storage parameters.
+CONSTRAINT_STORAGE = """
+SELECT x.relname, x.reloptions
+FROM pg_constraint k JOIN pg_class x ON x.oid = k.conindid
+WHERE k.connamespace = %(schema)s::regnamespace AND k.contype IN ('p', 'u', 'x') AND x.reloptions IS NOT NULL
+ORDER BY x.relname"""
+
+# The definition of a partitioned table's index is ON ONLY that table: those of its partitions are attached to it.
 INDEXES = """
-SELECT pg_get_indexdef(i.indexrelid, 0, true)
+SELECT pg_get_indexdef(i.indexrelid, 0, true), x.relname, parent.relname
 FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
-WHERE x.relnamespace = %(schema)s::regnamespace AND NOT x.relispartition
+LEFT JOIN pg_inherits h ON h.inhrelid = x.oid LEFT JOIN pg_class parent ON parent.oid = h.inhparent
+WHERE x.relnamespace = %(schema)s::regnamespace
   AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
 ORDER BY x.relname"""
 
@@ -62,6 +71,7 @@ WHERE t.relnamespace = %(schema)s::regnamespace AND NOT g.tgisinternal AND g.tgp
 UNKNOWN = """
 SELECT 'relation ' || c.relname FROM pg_class c
 WHERE c.relnamespace = %(schema)s::regnamespace AND (c.relkind IN ('v', 'm', 'f', 'c') OR c.relrowsecurity
+  OR c.relkind = 'r' AND NOT c.relispartition AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid)
   OR c.relkind = 'S' AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i'))
 UNION ALL SELECT 'function ' || p.proname FROM pg_proc p WHERE p.pronamespace = %(schema)s::regnamespace
 UNION ALL SELECT 'type ' || t.typname FROM pg_type t WHERE t.typnamespace = %(schema)s::regnamespace
@@ -86,6 +96,7 @@ class Schema:
     tables: list[tuple[Any, ...]]
     columns: list[tuple[Any, ...]]
     constraints: list[tuple[Any, ...]]
+    constraint_storage: list[tuple[Any, ...]]
     indexes: list[tuple[Any, ...]]
     triggers: list[tuple[Any, ...]]
 
@@ -107,6 +118,7 @@ def read_schema(cursor: CursorWrapper, schema: str) -> Schema:
         tables=rows(TABLES),
         columns=rows(COLUMNS),
         constraints=rows(CONSTRAINTS),
+        constraint_storage=rows(CONSTRAINT_STORAGE),
         indexes=rows(INDEXES),
         triggers=rows(TRIGGERS),
     )
@@ -129,7 +141,14 @@ def statements(schema: Schema) -> Iterator[str]:
         yield head + body + tail + storage
     for table, constraint, definition in schema.constraints:
         yield f"ALTER TABLE {_quote(table)} ADD CONSTRAINT {_quote(constraint)} {definition}"
-    for (definition,) in (*schema.indexes, *schema.triggers):
+    for index, options in schema.constraint_storage:
+        yield f"ALTER INDEX {_quote(index)} SET ({', '.join(options)})"
+    for definition, _, _ in schema.indexes:
+        yield definition
+    for _, index, parent in schema.indexes:
+        if parent:
+            yield f"ALTER INDEX {_quote(parent)} ATTACH PARTITION {_quote(index)}"
+    for (definition,) in schema.triggers:
         yield definition
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 
 from orchestrator.core.errors import InvalidInput, IsolaneError, NotFound, Unauthenticated
 from orchestrator.core.problems import database_away, problem_response
@@ -61,7 +62,7 @@ class ScopeMiddleware:
 def host_of(request: HttpRequest) -> str:
     """The host name that the caller used, without its port."""
     try:
-        return request.get_host().rsplit(":", 1)[0].lower()
+        return split_domain_port(request.get_host())[0]
     except DisallowedHost:
         raise InvalidInput("The Host header names no host of this platform.") from None
 

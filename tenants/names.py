@@ -6,6 +6,8 @@ from orchestrator.core.errors import InvalidInput
 
 TEMPLATE_SCHEMA = "_template"  # no tenant can be called this
 SCHEMA_NAME = re.compile(r"[a-z][a-z0-9_]{1,40}\Z")
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\Z")
 RESERVED = frozenset(
     {
         "public", "information_schema", "template", "isolane", "admin", "api", "app", "auth", "default", "docs",
@@ -28,6 +30,22 @@ def check_schema_name(name: str) -> str:
             field="schema",
         )
     return name
+
+
+def check_domain(name: str) -> str:
+    """Return the host name in lower case, as requests are matched; refuses ports, schemes and paths."""
+    host = name.lower()
+    if not HOST_NAME.match(host):
+        raise InvalidInput(
+            f"domain {name!r} is not a host name; use one such as 'acme.example.com', without a port.",
+            field="domain",
+        )
+    return host
+
+
+def default_domain(schema: str, base_host: str) -> str:
+    """The host name of a tenant that was given none; a host name has no underscore, nor ends in a hyphen."""
+    return f"{schema.replace('_', '-').rstrip('-')}.{base_host}"
 
 
 def platform_role(database: str) -> str:

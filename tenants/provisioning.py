@@ -97,8 +97,10 @@ def ensure_login_role(cursor: CursorWrapper) -> None:
     )
     row = cursor.fetchone()
     if row is None:
+        # Hashed here, so that the password is in no log and no statistics of the server.
+        hashed = cursor.connection.pgconn.encrypt_password(password.encode(), user.encode())
         statement = sql.SQL("CREATE ROLE {} LOGIN NOINHERIT PASSWORD {}")
-        cursor.execute(statement.format(sql.Identifier(user), sql.Literal(password)))
+        cursor.execute(statement.format(sql.Identifier(user), sql.Literal(hashed.decode())))
     elif any(row):
         raise OwnerNeeded(
             f"The role {user!r} of DATABASE_URL must be NOINHERIT and neither SUPERUSER nor BYPASSRLS, or one "
@@ -112,26 +114,33 @@ def create_schema(tenant_id: int, schema: str) -> None:
     connection = owner_connection()
     if not connection.in_atomic_block:
         raise RuntimeError("create_schema needs a transaction on the owner's connection")
-    role = tenant_role(_database(), tenant_id)
+    names = {"schema": sql.Identifier(schema), "template": sql.Identifier(TEMPLATE_SCHEMA)}
+    before, after = (
+        sql.SQL(text).format(**names).as_string()
+        for text in (
+            "CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}",
+            "INSERT INTO {schema}.django_migrations (app, name, applied) "
+            "SELECT app, name, applied FROM {template}.django_migrations ORDER BY id; "
+            "SET LOCAL search_path TO public",
+        )
+    )
     with connection.cursor() as cursor:
-        create_role(cursor, role)
-        grant_membership(cursor, role=tenants_group(_database()), member=role)
-        grant_membership(cursor, role=role, member=_login())
-        script = ";\n".join(
-            [*statements(read_schema(cursor, TEMPLATE_SCHEMA)), *_rights(schema, role)]
-        )
-        names = {"schema": sql.Identifier(schema), "template": sql.Identifier(TEMPLATE_SCHEMA)}
-        cursor.execute(
-            sql.SQL(
-                "CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema};\n" + script + ";\n"  # noqa: S608 - written by PostgreSQL itself
-                "INSERT INTO {schema}.django_migrations (app, name, applied) "
-                "SELECT app, name, applied FROM {template}.django_migrations ORDER BY id;\n"
-                "SET LOCAL search_path TO public"
-            ).format(**names)
-        )
+        role = create_tenant_role(cursor, tenant_id)
+        copied = statements(read_schema(cursor, TEMPLATE_SCHEMA))
+        cursor.execute(";\n".join([before, *copied, *tenant_grants(schema, role), after]))
 
 
-def _rights(schema: str, role: str) -> list[str]:
+def create_tenant_role(cursor: CursorWrapper, tenant_id: int) -> str:
+    """Make the role that the login role enters to be this tenant; returns its name."""
+    role = tenant_role(_database(), tenant_id)
+    create_role(cursor, role)
+    grant_membership(cursor, role=tenants_group(_database()), member=role)
+    grant_membership(cursor, role=role, member=_login())
+    return role
+
+
+def tenant_grants(schema: str, role: str) -> list[str]:
+    """Write the statements that give a tenant's role its schema, with all tables of today and tomorrow. Pure."""
     rights = "SELECT, INSERT, UPDATE, DELETE"
     parts = {"schema": sql.Identifier(schema), "role": sql.Identifier(role)}
     templates = (

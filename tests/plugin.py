@@ -29,6 +29,7 @@ os.environ.update(
     SECRET_KEY="only-for-tests-" + "x" * 40,
     ENCRYPTION_KEYS=SERVERS.secrets.encryption_key,
     BASE_HOST="isolane.test",
+    DATABASE_POOL_SIZE="10",
     ISOLANE_LOG_LEVEL="WARNING",
     ISOLANE_NODE_PACKAGES="demo_shop tests.nodes",
     ISOLANE_NODE_PATHS=f"{ROOT / 'examples'} {ROOT}",

@@ -10,11 +10,15 @@ from typing import Any
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
+from isolane.protocol import ProtocolError, dump
 from orchestrator.core.errors import InvalidInput
 
 MAX_DOCUMENT_BYTES = 256 * 1024
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)\Z")
+MAX_DEPTH = 50  # PyYAML's time grows with the square of the depth
+DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)\Z")
 UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 DEFAULT_STEP_TIMEOUT = "30s"
 KEY = "^[a-z][a-z0-9_-]{0,62}$"
@@ -48,6 +52,8 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
     },
 }
 _DOCUMENT_VALIDATOR = Draft202012Validator(DOCUMENT_SCHEMA)
+# By default jsonschema fetches a $ref to any URL, file: included; an empty registry fetches nothing.
+_FETCHES_NOTHING: Registry[Any] = Registry()
 
 
 class InvalidBlueprint(InvalidInput):
@@ -94,13 +100,12 @@ def parse(text: str) -> dict[str, Any]:
     if len(text.encode()) > MAX_DOCUMENT_BYTES:
         raise InvalidBlueprint(f"The document is larger than {MAX_DOCUMENT_BYTES // 1024} KiB.")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
-            raise InvalidBlueprint("The document uses YAML aliases (*name); write the value out.")
-        document = yaml.safe_load(text)
+        _refuse_bombs(text)
+        document = _as_json(yaml.safe_load(text))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InvalidBlueprint(f"Line {line} is not YAML: {error.problem}.") from None
-    except (yaml.YAMLError, RecursionError):
+    except yaml.YAMLError:
         raise InvalidBlueprint("The document is not YAML.") from None
     return check(document)
 
@@ -141,7 +146,18 @@ def plan(document: Mapping[str, Any]) -> Plan:
 def check_inputs(document: Mapping[str, Any], inputs: Any) -> None:
     """Refuse inputs that do not fit the blueprint's schema."""
     schema = {"type": "object", **document.get("inputs", {})}
-    if error := best_match(Draft202012Validator(schema).iter_errors(inputs)):
+    validator = Draft202012Validator(schema, registry=_FETCHES_NOTHING)
+    try:
+        dump(inputs)
+        error = best_match(validator.iter_errors(inputs))
+    except ProtocolError as unstorable:
+        raise InvalidInput(f"inputs: {unstorable}.", field="inputs") from None
+    except (Unresolvable, RecursionError):
+        raise InvalidInput(
+            "inputs: the blueprint's schema has a $ref that leads nowhere; it may point into itself only.",
+            field="inputs",
+        ) from None
+    if error:
         where = "inputs" + error.json_path.removeprefix("$")
         raise InvalidInput(f"{where}: {error.message}", field=where)
 
@@ -150,6 +166,26 @@ def content_hash(document: Mapping[str, Any]) -> str:
     """The same content has the same hash, whatever the order of its keys."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _refuse_bombs(text: str) -> None:
+    """Small texts that would take much time or memory: aliases multiply values, depth the work."""
+    depth = 0
+    for event in yaml.parse(text):
+        if isinstance(event, yaml.AliasEvent):
+            raise InvalidBlueprint("The document uses YAML aliases (*name); write the value out.")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise InvalidBlueprint(f"The document is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _as_json(value: Any) -> Any:
+    """YAML knows dates, infinite numbers and keys that are no text; what is stored is JSON."""
+    try:
+        return json.loads(dump(value))
+    except ProtocolError as error:
+        raise InvalidBlueprint(f"The document holds what JSON does not ({error}).") from None
 
 
 def _check_inputs_schema(schema: Any) -> None:

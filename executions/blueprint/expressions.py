@@ -14,7 +14,7 @@ from jmespath.exceptions import JMESPathError
 from orchestrator.core.errors import InvalidInput
 
 REFERENCE = re.compile(r"\$\{([^{}]+)\}")
-STEP_REFERENCE = re.compile(r"\bsteps\.\"?([a-z][a-z0-9_-]*)")
+STEP_REFERENCE = re.compile(r"(?<![\w.])steps\.\"?([a-z][a-z0-9_-]*)")
 
 
 class BadReference(InvalidInput):
@@ -65,8 +65,8 @@ def _resolve_text(text: str, scope: Mapping[str, Any]) -> Any:
 def _search(expression: str, scope: Mapping[str, Any]) -> Any:
     try:
         return jmespath.search(expression, scope)
-    except JMESPathError:
-        # Its own message quotes values of the run.
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
+        # JMESPathError is a ValueError; Python's own come from values of mixed types. The messages quote values.
         raise BadReference(
             f"'${{{expression}}}' cannot be evaluated on this run's values."
         ) from None

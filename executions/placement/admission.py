@@ -19,12 +19,15 @@ from tenants.scope import platform_scope
 ADMISSION_LOCK = 7_231_002
 BATCH = 200
 
+# Only what fits a free worker is ranked: runs that nobody can take must not stand in the way of their tenant's others.
 WAITING = """
 SELECT execution_id, tenant_id, isolation, catalogue_id, free FROM (
     SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id, t.waiting_since,
            q.max_running - coalesce(held.n, 0) AS free,
            row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.waiting_since) AS place
     FROM placement_ticket t
+    JOIN unnest(%(catalogues)s::text[], %(levels)s::text[]) AS offer(catalogue, level)
+      ON offer.catalogue = t.catalogue_id AND offer.level = t.isolation
     JOIN tenants_quota q ON q.tenant_id = t.tenant_id
     LEFT JOIN (SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = 'placed' GROUP BY tenant_id) held
            ON held.tenant_id = t.tenant_id
@@ -96,7 +99,17 @@ def _snapshot(cursor: Any) -> Snapshot:
     ]
     if not workers:
         return Snapshot(waiting=(), workers=(), free_by_tenant={})
-    cursor.execute(WAITING, {"batch": BATCH})
+    offers = sorted(
+        {(worker.catalogue, level) for worker in workers for level in worker.isolation_levels}
+    )
+    cursor.execute(
+        WAITING,
+        {
+            "catalogues": [catalogue for catalogue, _ in offers],
+            "levels": [level for _, level in offers],
+            "batch": BATCH,
+        },
+    )
     rows = cursor.fetchall()
     waiting = [
         WaitingTicket(execution_id=row[0], tenant_id=row[1], isolation=row[2], catalogue=row[3])

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from executions.placement.models import Catalogue, Worker
+from executions.placement.models import Catalogue, Ticket, Worker
 from isolane.protocol import Catalogue as CatalogueFrame
 from orchestrator.core.errors import Unavailable
 from tenants.isolation import Isolation
@@ -109,8 +109,7 @@ def lapsed() -> list[Worker]:
 def held_by(boot: UUID) -> list[Held]:
     """What a boot holds, for whoever ends it."""
     fields = ("execution_id", "tenant_id", "epoch", "cancel_requested")
-    rows = Worker.objects.get(boot=boot).tickets.values(*fields)
-    return [Held(**row) for row in rows]
+    return [Held(**row) for row in Ticket.objects.filter(worker=boot).values(*fields)]
 
 
 def remove(boot: UUID) -> None:

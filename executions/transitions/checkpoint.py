@@ -1,31 +1,28 @@
 """The checkpoint: what a step came to, the step that is next and, at the end, the run's outcome; one statement."""
 
-from dataclasses import dataclass
 from uuid import uuid4
 
 from psycopg.types.json import Jsonb
 
-from executions.states import ExecutionState, StepState
-from executions.transitions.fence import FENCE, Placement, fetch_row
+from executions.decisions import Checkpoint
+from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
 from isolane.results import StepResult
 
 CHECKPOINT = f"""
-WITH {FENCE}, allowed AS (
-    SELECT fence.execution_id FROM fence JOIN executions_step s USING (execution_id)
-    WHERE s.path = %(path)s AND s.state = 'running' AND s.epoch = %(epoch)s AND s.attempt = %(attempt)s
+WITH {FENCE}, {LOCKED_RUN}, step AS (
+    UPDATE executions_step s
+    SET state = %(state)s, output = %(output)s, code = %(code)s, message = %(message)s, cause = %(cause)s,
+        token = %(token)s, finished_at = now()
+    FROM locked WHERE s.execution_id = locked.id AND s.path = %(path)s AND s.state = 'running'
+      AND s.epoch = %(epoch)s AND s.attempt = %(attempt)s
+    RETURNING s.execution_id, s.finished_at - s.started_at AS took
 ), run AS (
     UPDATE executions_execution e
     SET version = e.version + 1, next_step = %(next)s, outcome = %(outcome)s, last_event = e.last_event + 1,
         code = CASE WHEN %(outcome)s IN ('', 'succeeded') THEN '' ELSE %(code)s END,
         message = CASE WHEN %(outcome)s IN ('', 'succeeded') THEN '' ELSE %(message)s END
-    FROM allowed WHERE e.id = allowed.execution_id AND e.outcome = ''
+    FROM step WHERE e.id = step.execution_id
     RETURNING e.id, e.last_event, e.version
-), step AS (
-    UPDATE executions_step s
-    SET state = %(state)s, output = %(output)s, code = %(code)s, message = %(message)s, cause = %(cause)s,
-        token = %(token)s, finished_at = now()
-    FROM run WHERE s.execution_id = run.id AND s.path = %(path)s
-    RETURNING s.finished_at - s.started_at AS took
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT run.id, run.last_event, now(), 'step.' || %(state)s, %(path)s,
@@ -36,15 +33,6 @@ WITH {FENCE}, allowed AS (
 SELECT version FROM run"""  # noqa: S608 - the fence is a constant
 
 WRITTEN = "SELECT 1 FROM executions_step WHERE execution_id = %(execution)s AND path = %(path)s AND token = %(token)s"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
-    """What follows from a step's result."""
-
-    state: StepState
-    next_step: str
-    outcome: ExecutionState | None
 
 
 def write_checkpoint(placement: Placement, result: StepResult, decided: Checkpoint) -> bool:

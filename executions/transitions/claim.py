@@ -10,26 +10,23 @@ from executions.states import (
     ExecutionState,
     sources,
 )
-from executions.transitions.fence import FENCE_UNLESS_CANCELLED, Placement, fetch_row
+from executions.transitions.fence import FENCE_UNLESS_CANCELLED, LOCKED_RUN, Placement, fetch_row
 
 CLAIM = f"""
-WITH {FENCE_UNLESS_CANCELLED}, allowed AS (
-    SELECT fence.execution_id FROM fence JOIN executions_step s USING (execution_id)
-    WHERE s.path = %(path)s AND s.state = ANY(%(claimable)s)
+WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
+    UPDATE executions_step s
+    SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s, started_at = now(),
+        finished_at = NULL, token = NULL
+    FROM locked
+    WHERE s.execution_id = locked.id AND locked.state = ANY(%(runnable)s)
+      AND s.path = %(path)s AND s.state = ANY(%(claimable)s)
+    RETURNING s.execution_id, s.attempt
 ), run AS (
     UPDATE executions_execution e
     SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s,
         last_event = e.last_event + 1
-    FROM allowed
-    WHERE e.id = allowed.execution_id AND e.outcome = '' AND e.state = ANY(%(runnable)s)
+    FROM step WHERE e.id = step.execution_id
     RETURNING e.id, e.last_event
-), step AS (
-    UPDATE executions_step s
-    SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s, started_at = now(),
-        finished_at = NULL, token = NULL
-    FROM run
-    WHERE s.execution_id = run.id AND s.path = %(path)s AND s.state = ANY(%(claimable)s)
-    RETURNING s.attempt
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT run.id, run.last_event, now(), 'step.started', %(path)s,

@@ -36,7 +36,7 @@ WITH fence AS (
     UPDATE public.placement_ticket t SET state = 'waiting', worker_id = NULL, epoch = t.epoch + 1
     FROM executions_execution e
     WHERE t.execution_id = %(execution)s AND t.epoch = %(epoch)s AND t.worker_id = %(boot)s AND t.state = 'placed'
-      AND e.id = t.execution_id AND e.outcome = ''
+      AND NOT t.cancel_requested AND e.id = t.execution_id AND e.outcome = ''
     RETURNING t.execution_id
 ), run AS (
     UPDATE executions_execution e SET state = 'queued', last_event = e.last_event + 1
@@ -76,7 +76,10 @@ def close_execution(placement: Placement) -> ExecutionState | None:
 
 
 def hand_back(placement: Placement, *, reason: str) -> bool:
-    """Put a run without outcome back into the queue, to be resumed from its checkpoint elsewhere."""
+    """Put a run without outcome back into the queue, to be resumed from its checkpoint elsewhere.
+
+    Not one whose cancelling was asked for meanwhile: nobody would place it again, nor end it.
+    """
     parameters = {
         **placement.parameters(),
         "reason": reason,

@@ -19,6 +19,12 @@ fence AS (
 )"""
 FENCE = _FENCE.format(condition="")
 FENCE_UNLESS_CANCELLED = _FENCE.format(condition=" AND NOT cancel_requested")
+# The run is locked before its step is looked at, so that of two writers the second sees what the first has written.
+LOCKED_RUN = """
+locked AS (
+    SELECT e.id, e.state FROM executions_execution e JOIN fence ON e.id = fence.execution_id
+    WHERE e.outcome = '' FOR NO KEY UPDATE OF e
+)"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -137,7 +137,7 @@ def _on_shutting_down(**_: Any) -> None:
 def _drain(machine: Machine) -> None:
     """Let running steps finish within the grace time; what still runs then is lost here and resumed elsewhere."""
     deadline = time.monotonic() + settings.DRAIN_GRACE_SECONDS
-    while time.monotonic() < deadline and any(context.active for context in machine.contexts.all()):
+    while time.monotonic() < deadline and machine.contexts.any_in_flight():
         time.sleep(0.05)
     kill_runtimes(machine)
 

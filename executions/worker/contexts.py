@@ -62,10 +62,15 @@ class Contexts:
     def idle_seconds(self, key: Key) -> float:
         """How long no link of this placement has been in a thread; counted from the first time it is asked."""
         with self._lock:
-            if self._in_flight[key]:
+            if key in self._in_flight:
                 return 0.0
             now = time.monotonic()
             return now - self._idle_since.setdefault(key, now)
+
+    def any_in_flight(self) -> bool:
+        """Whether any link is in a thread, claimed or about to be."""
+        with self._lock:
+            return bool(self._in_flight)
 
     def forget(self, held: set[Key]) -> None:
         """Drop what is remembered of placements that are over."""

@@ -20,6 +20,7 @@ from executions.placement.workers import Held, renew
 from executions.states import StepState
 from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
+from executions.worker.contexts import OpenContext
 from executions.worker.machine import Machine
 from tenants.scope import platform_scope, tenant_scope
 from tenants.selectors import tenant_for_link
@@ -62,6 +63,8 @@ class LeaseLoop(threading.Thread):
 
     def turn(self) -> None:
         """Renew, then tend each placement."""
+        # Before the renewal: what opens during it may be placed too late to be in its answer.
+        open_before = self._machine.contexts.all()
         with platform_scope():
             held = renew(self._machine.boot, draining=self._machine.draining.is_set())
         if held is None:
@@ -69,12 +72,24 @@ class LeaseLoop(threading.Thread):
             return
         self._machine.renewed()
         keys = {(ticket.execution_id, ticket.epoch) for ticket in held}
-        for context in self._machine.contexts.all():
+        for context in open_before:
             if context.key not in keys:
-                self._lose(context.key)
+                self._lose(context)
         for ticket in held:
-            self._tend(ticket)
+            self._tend_alone(ticket)
         self._machine.contexts.forget(keys)
+
+    def _tend_alone(self, ticket: Held) -> None:
+        """One bad placement must cost neither the others their care nor this worker its loop."""
+        try:
+            self._tend(ticket)
+        except DatabaseError:
+            raise
+        except Exception:
+            logger.exception(
+                "placement not tended",
+                extra={"event": "NOT_TENDED", "execution_id": str(ticket.execution_id)},
+            )
 
     def _tend(self, ticket: Held) -> None:
         placement = Placement(
@@ -93,19 +108,21 @@ class LeaseLoop(threading.Thread):
             close_context(self._machine, context)  # an earlier close could not be written
         elif ticket.cancel_requested:
             self._end(placement, cancel=True, reason="cancelled")
-        elif (
-            not self._machine.draining.is_set()
-            and contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS
-        ):
+        elif self._machine.draining.is_set():
+            self._end(placement, cancel=False, reason="worker draining")
+        elif contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS:
             self._nudge(placement)
 
     def _nudge(self, placement: Placement) -> None:
         """Nothing happens though something should: a message was lost, or the answer to a claim."""
-        self._machine.contexts.restart_idle(placement.key)
+        contexts = self._machine.contexts
         with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
             claimed = Step.objects.filter(
                 execution_id=placement.execution_id, state=StepState.RUNNING
             ).exists()
+        if contexts.idle_seconds(placement.key) < RESEND_AFTER_SECONDS:
+            return  # a link has come meanwhile: the claim may be its own
+        contexts.restart_idle(placement.key)
         if claimed:
             self._end(placement, cancel=False, reason="claimed, but active in no thread")
             return
@@ -127,10 +144,9 @@ class LeaseLoop(threading.Thread):
             tear_down(context)
         end_without_link(placement, cancel=cancel, reason=reason)
 
-    def _lose(self, key: tuple[object, int]) -> None:
-        """Others have ended this placement: dispose, write nothing."""
-        context = next((found for found in self._machine.contexts.all() if found.key == key), None)
-        if context is None or context.ended:
+    def _lose(self, context: OpenContext) -> None:
+        """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""
+        if self._machine.contexts.get(context.key) is not context:
             return
         context.lost = True
         if context.runtime is not None:

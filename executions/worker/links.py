@@ -70,8 +70,8 @@ class Links:
         note = Note(placement=placement, refusal=Refusal.STALE)
         with self._lock:
             self._notes[task_id] = note
-        if not self._machine.lease_is_fresh():
-            return
+        if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
+            return  # the loop hands the placement back, or others have ended it
         with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
             claimed = claim_step(placement, path, worker=self._machine.node_name)
             if isinstance(claimed, Refusal):

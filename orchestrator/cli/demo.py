@@ -1,5 +1,6 @@
 """`isolane demo`: everything once, from an empty machine to finished runs of two tenants."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from orchestrator import env
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.http import Client
 from orchestrator.cli.stack import prepare_platform, say
+from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.stack import Stack, StackOptions, running_stack
 
 TENANTS = ("acme", "globex")
@@ -40,7 +42,9 @@ def demo() -> None:
 
     Exit 1 if a run fails or a process is left behind.
     """
-    home = env.PROJECT_ROOT / ".isolane" / "demo"
+    kept = env.home(os.environ)
+    EmbeddedPaths(kept).prepare_home()
+    home = kept / "demo"
     options = StackOptions(home=home, durable=False, workers=WORKERS)
     CONSOLE.print("Starting the platform")
     with running_stack(options, say) as stack:

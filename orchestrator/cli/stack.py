@@ -15,7 +15,7 @@ from orchestrator import env
 from orchestrator.cli.django import CONSOLE, setup_django
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import StackState, read_running
-from orchestrator.stack import Stack, StackOptions, publish_state, running_stack
+from orchestrator.stack import Stack, StackOptions, running_stack
 
 STOP_SECONDS = 60
 
@@ -39,7 +39,7 @@ def up(workers: int, port: int, flower_port: int) -> None:
     with running_stack(options, say) as stack:
         password = prepare_platform(stack)
         stack.start_processes(workers)
-        publish_state(stack, home)
+        stack.publish_state()
         _print_urls(stack, password, home)
         stack.supervisor.run()
     CONSOLE.print("Stopped.")

@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problems: one shape for every refusal of web."""
 
 import logging
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -83,7 +84,7 @@ def _headers(error: IsolaneError) -> dict[str, str]:
 def _from_drf(raised: exceptions.APIException) -> Response:
     body = {
         "type": f"urn:isolane:problem:{raised.default_code}",
-        "title": str(raised.default_detail),
+        "title": HTTPStatus(raised.status_code).phrase,
         "status": raised.status_code,
         "detail": str(raised.detail),
         "code": raised.default_code,

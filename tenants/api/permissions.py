@@ -28,7 +28,10 @@ class HasTenantPermission(BasePermission):
         caller = caller_of(request)
         if caller is None:
             return False
-        needed: Any = getattr(view, "permission_by_method", {}).get(request.method or "")
+        method = "GET" if request.method == "HEAD" else request.method or ""
+        if not hasattr(view, method.lower()):
+            return True  # There is no such method: DRF answers 405, which says more than 403.
+        needed: Any = getattr(view, "permission_by_method", {}).get(method)
         if needed is not None and not caller.may(needed):
             raise Forbidden(f"Role {caller.role} lacks {needed}; ask an admin of the tenant.")
         return needed is not None

@@ -1,7 +1,10 @@
 """A host name that stands for a tenant."""
 
+from django.core.exceptions import ValidationError
 from django_tenants.models import DomainMixin
 
+from orchestrator.core.errors import InvalidInput
+from tenants.names import check_domain
 from tenants.rights import DatabaseRights, HasRights
 
 
@@ -9,6 +12,13 @@ class Domain(HasRights, DomainMixin):  # type: ignore[misc]  # django-tenants ha
     """Lower case, without a port."""
 
     database_rights = DatabaseRights(login=("SELECT",))
+
+    def clean(self) -> None:
+        """The same rule as everywhere, for forms."""
+        try:
+            self.domain = check_domain(str(self.domain))
+        except InvalidInput as error:
+            raise ValidationError({"domain": error.detail}) from None
 
     def __str__(self) -> str:
         return str(self.domain)

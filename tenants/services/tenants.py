@@ -1,12 +1,13 @@
 """Making, suspending, resuming and deleting tenants."""
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, ProgrammingError, transaction
+from psycopg.errors import DuplicateSchema
 
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
 from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant
-from tenants.names import check_schema_name
+from tenants.names import check_domain, check_schema_name, default_domain
 from tenants.provisioning import OWNER, create_schema, drop_schema, owner_connection
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.audit import record
@@ -33,8 +34,7 @@ def create_tenant(
     check_schema_name(schema)
     if max_running < 1:
         raise InvalidInput(f"max_running is {max_running}; use 1 or more.", field="max_running")
-    # A host name has no underscore.
-    host = (domain or f"{schema.replace('_', '-')}.{settings.BASE_HOST}").lower()
+    host = check_domain(domain or default_domain(schema, settings.BASE_HOST))
     owner_connection()
     try:
         with transaction.atomic(using=OWNER):
@@ -62,6 +62,12 @@ def create_tenant(
     except IntegrityError as error:
         taken = f"domain {host!r}" if "domain" in str(error) else f"schema {schema!r}"
         raise TenantExists(f"The {taken} is taken by another tenant; choose another.") from None
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, DuplicateSchema):
+            raise
+        raise TenantExists(
+            f"The database has a schema {schema!r} that is no tenant's; choose another name."
+        ) from None
     return ref
 
 
@@ -92,5 +98,6 @@ def purge_tenant(tenant: TenantRef) -> None:
     """Drop what a tenant had: schema, role, and the rows in public. Its runs have been ended before."""
     drop_schema(tenant.id, tenant.schema)
     with platform_scope(), transaction.atomic():
-        Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
-        record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)
+        gone, _ = Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
+        if gone:
+            record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)

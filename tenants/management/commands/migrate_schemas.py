@@ -1,0 +1,5 @@
+"""django-tenants' name for the same."""
+
+from tenants.management.commands.migrate import Command
+
+__all__ = ["Command"]

@@ -1,0 +1,87 @@
+"""Real workers on real servers."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+import redis
+
+from executions.placement.models import Worker
+from tenants.scope import TenantRef, platform_scope
+from tenants.selectors import tenant_by_schema
+from tests.plugin import HOME, ROOT
+from tests.waiting import wait_for
+
+StartWorker = Callable[[], "WorkerProcess"]
+_numbers = count(1)
+
+
+class WorkerProcess:
+    """`celery -A orchestrator worker`, as an operator starts it, with a name to find it by."""
+
+    def __init__(self) -> None:
+        self.name = f"test{next(_numbers)}@here"
+        self.log = HOME / f"{self.name}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "celery", "-A", "orchestrator", "worker", "-n", self.name],
+                cwd=ROOT,
+                env={**os.environ, "ISOLANE_LOG_LEVEL": "INFO", "DATABASE_POOL_SIZE": "0"},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def row(self) -> Worker | None:
+        """Its row in the registry, once it is there."""
+        if self.process.poll() is not None:
+            raise AssertionError(f"the worker ended:\n{self.log.read_text()[-3000:]}")
+        with platform_scope():
+            return Worker.objects.filter(node_name=self.name).first()
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+    def terminate(self) -> None:
+        """Ask it to drain, without waiting."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Drain and wait."""
+        if self.process.poll() is None:
+            self.terminate()
+            self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def start_worker(database: None, broker: "redis.Redis") -> Iterator[StartWorker]:
+    """Start workers; all of them are stopped at the end."""
+    started: list[WorkerProcess] = []
+
+    def start() -> WorkerProcess:
+        worker = WorkerProcess()
+        started.append(worker)
+        wait_for(worker.row, "the worker to register", 30)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.stop()
+
+
+@pytest.fixture
+def acme(database: None) -> TenantRef:
+    """A tenant."""
+    return tenant_by_schema("acme")
+
+
+@pytest.fixture
+def globex(database: None) -> TenantRef:
+    """Another tenant, which must never notice the first."""
+    return tenant_by_schema("globex")

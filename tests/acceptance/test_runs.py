@@ -1,0 +1,216 @@
+"""Runs of two tenants on real workers: through a Celery chain to a step in a child process, and back."""
+
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import redis
+
+from executions.blueprint.document import check
+from executions.dispatch import admit_and_send
+from executions.models import Execution
+from executions.placement.models import Ticket, Worker
+from executions.services.blueprints import publish
+from executions.services.executions import request_cancel, submit
+from executions.states import TERMINAL_EXECUTION
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.acceptance.conftest import StartWorker
+from tests.waiting import wait_for
+
+Server = psycopg.Connection[tuple[object, ...]]
+
+
+def start_run(tenant: TenantRef, *steps: dict[str, Any], name: str = "flow") -> Execution:
+    """Publish a blueprint of these steps and submit a run of it."""
+    numbered = [{"key": f"s{number}", **step} for number, step in enumerate(steps, start=1)]
+    with tenant_scope(tenant):
+        publish(check({"name": name, "steps": numbered}))
+    run = submit(tenant=tenant, blueprint=name, inputs={}, requested_by="test")
+    admit_and_send()
+    return run
+
+
+def reload(tenant: TenantRef, run: Execution) -> Execution:
+    with tenant_scope(tenant):
+        return Execution.objects.get(pk=run.pk)
+
+
+def step_states(tenant: TenantRef, run: Execution) -> list[tuple[str, str, int]]:
+    with tenant_scope(tenant):
+        return list(run.steps.order_by("position").values_list("path", "state", "attempt"))
+
+
+def ended(tenant: TenantRef, run: Execution, seconds: float = 20) -> Execution:
+    def terminal() -> Execution | None:
+        found = reload(tenant, run)
+        return found if found.state in TERMINAL_EXECUTION else None
+
+    return wait_for(terminal, f"the run of {tenant.schema} to end", seconds)
+
+
+def step_runs(tenant: TenantRef, run: Execution, path: str) -> None:
+    def running() -> bool:
+        return (path, "running") in {(p, state) for p, state, _ in step_states(tenant, run)}
+
+    wait_for(running, f"step {path} to run")
+
+
+def no_slot_is_held() -> None:
+    with platform_scope():
+        assert not Ticket.objects.exists()
+
+
+def test_two_tenants_at_the_same_time_leave_no_row_with_each_other(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, superuser: Server
+) -> None:
+    start_worker()
+    start_worker()
+    add = {"uses": "test.add", "with": {"a": 1, "b": 2}}
+    identity = {"uses": "test.identity"}
+    runs = [(tenant, start_run(tenant, identity, add)) for tenant in (acme, globex, acme, globex)]
+    for tenant, run in runs:
+        assert ended(tenant, run).state == "succeeded"
+        with tenant_scope(tenant):
+            seen = run.steps.get(path="s1").output
+        assert (seen["tenant_id"], seen["execution_id"]) == (tenant.schema, str(run.pk))
+    for tenant in (acme, globex):
+        found = superuser.execute(f"SELECT id FROM {tenant.schema}.executions_execution").fetchall()
+        assert {row[0] for row in found} == {run.pk for owner, run in runs if owner == tenant}
+    no_slot_is_held()
+
+
+def test_two_plain_workers_share_the_load(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    first, second = start_worker(), start_worker()
+    runs = [
+        (tenant, start_run(tenant, {"uses": "test.sleep", "with": {"seconds": 0.3}}))
+        for tenant in (acme, globex) * 2
+    ]
+    used = {ended(tenant, run).worker for tenant, run in runs}
+    assert used == {first.name, second.name}
+
+
+def test_a_failing_step_stops_its_run_and_nothing_else(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    fail = {"uses": "test.raise_error", "with": {"kind": "value"}}
+    bad = start_run(acme, {"uses": "test.identity"}, fail, {"uses": "test.identity"})
+    good = start_run(globex, {"uses": "test.identity"})
+    run = ended(acme, bad)
+    assert (run.state, run.code) == ("failed", "UNKNOWN_ERROR")
+    assert "hunter2" not in run.message
+    assert [state for _, state, _ in step_states(acme, bad)] == ["succeeded", "failed", "skipped"]
+    assert ended(globex, good).state == "succeeded"
+    no_slot_is_held()
+
+
+def test_a_step_that_exits_its_process_fails_its_run_only(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    bad = start_run(acme, {"uses": "test.exit", "with": {"code": 7}})
+    good = start_run(globex, {"uses": "test.identity"})
+    assert ended(acme, bad).code == "UNKNOWN_ERROR"
+    assert ended(globex, good).state == "succeeded"
+
+
+def test_a_timeout_kills_the_step_and_its_children(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    start_worker()
+    pids = tmp_path / "pids"
+    tmp_path.chmod(0o777)
+    slow = {
+        "uses": "test.sleep",
+        "with": {"seconds": 60, "pid_file": str(pids)},
+        "timeout": "500ms",
+    }
+    run = ended(acme, start_run(acme, slow))
+    assert (run.state, run.code) == ("timed_out", "TIMEOUT")
+    for pid in pids.read_text().split():
+        wait_for(lambda pid=pid: not psutil.pid_exists(int(pid)), f"process {pid} to be gone")  # type: ignore[misc]  # a bound loop variable
+    assert ended(globex, start_run(globex, {"uses": "test.identity"})).state == "succeeded"
+    no_slot_is_held()
+
+
+def test_cancel_reaches_a_running_step(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    run = start_run(
+        acme, {"uses": "test.sleep", "with": {"seconds": 60}}, {"uses": "test.identity"}
+    )
+    other = start_run(globex, {"uses": "test.sleep", "with": {"seconds": 1}})
+    step_runs(acme, run, "s1")
+    with tenant_scope(acme):
+        request_cancel(run.pk, actor="test")
+    assert ended(acme, run, seconds=10).state == "cancelled"
+    assert [state for _, state, _ in step_states(acme, run)] == ["cancelled", "cancelled"]
+    assert ended(globex, other).state == "succeeded"
+    no_slot_is_held()
+
+
+def test_a_long_chain_goes_in_windows(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    run = start_run(acme, *[{"uses": "test.identity"}] * 25)
+    other = start_run(globex, *[{"uses": "test.identity"}] * 11)
+    assert ended(acme, run).state == ended(globex, other).state == "succeeded"
+    assert {attempt for _, _, attempt in step_states(acme, run)} == {1}
+
+
+def test_a_killed_workers_run_goes_on_elsewhere_and_repeats_no_completed_step(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    workers = {worker.name: worker for worker in (start_worker(), start_worker())}
+    slow = {"uses": "test.sleep", "with": {"seconds": 2}}
+    run = start_run(acme, {"uses": "test.identity"}, slow, {"uses": "test.identity"})
+    other = start_run(globex, {"uses": "test.identity"}, slow)
+    step_runs(acme, run, "s2")
+    killed = workers.pop(reload(acme, run).worker)
+    killed.kill()
+    (survivor,) = workers
+    assert ended(acme, run, seconds=60).state == ended(globex, other).state == "succeeded"
+    assert step_states(acme, run) == [
+        ("s1", "succeeded", 1), ("s2", "succeeded", 2), ("s3", "succeeded", 1),
+    ]  # fmt: skip
+    assert reload(acme, run).worker == survivor
+    with platform_scope():
+        assert [worker.node_name for worker in Worker.objects.all()] == [survivor]
+    no_slot_is_held()
+
+
+def test_a_drained_worker_hands_its_run_over_without_waiting_for_the_lease(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    workers = {worker.name: worker for worker in (start_worker(), start_worker())}
+    step = {"uses": "test.sleep", "with": {"seconds": 1}}
+    run = start_run(acme, step, step, step)
+    other = start_run(globex, step, step)
+    step_runs(acme, run, "s1")
+    drained = workers.pop(reload(acme, run).worker)
+    drained.terminate()
+    assert ended(acme, run).state == ended(globex, other).state == "succeeded"
+    # The step that ran was let finish: nothing ran twice.
+    assert {attempt for _, _, attempt in step_states(acme, run)} == {1}
+    assert [reload(acme, run).worker] == list(workers)
+    assert drained.process.wait(timeout=20) == 0
+
+
+def test_a_lost_message_is_sent_again(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, broker: "redis.Redis"
+) -> None:
+    start_worker()
+    runs = [
+        (tenant, start_run(tenant, *[{"uses": "test.sleep", "with": {"seconds": 0.2}}] * 4))
+        for tenant in (acme, globex)
+    ]
+    step_runs(acme, runs[0][1], "s2")
+    broker.flushall()
+    for tenant, run in runs:
+        assert ended(tenant, run).state == "succeeded"
+        assert {attempt for _, _, attempt in step_states(tenant, run)} == {1}

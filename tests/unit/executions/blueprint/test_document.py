@@ -1,0 +1,158 @@
+"""executions.blueprint.document: what is published, and how a refusal says where and why."""
+
+import json
+from typing import Any
+
+import pytest
+
+from executions.blueprint.document import (
+    MAX_DOCUMENT_BYTES,
+    InvalidBlueprint,
+    check,
+    check_inputs,
+    content_hash,
+    parse,
+    plan,
+)
+from orchestrator.core.errors import InvalidInput
+
+TEXT = """
+name: invoice-sync
+description: Fetches and pays
+inputs: {type: object, required: [invoice], properties: {invoice: {type: integer}}}
+steps:
+  - {key: fetch, uses: invoices.fetch, with: {id: "${inputs.invoice}"}, timeout: 500ms}
+  - {key: pay, uses: http.request}
+"""
+
+
+def with_steps(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"name": "flow", "steps": list(steps), **more}
+
+
+def test_a_document_becomes_a_plan() -> None:
+    planned = plan(parse(TEXT))
+    assert planned.name == "invoice-sync"
+    fetch, pay = planned.steps
+    assert (fetch.position, fetch.path, fetch.uses) == (0, "fetch", "invoices.fetch")
+    assert (fetch.parameters, fetch.timeout_s) == ({"id": "${inputs.invoice}"}, 0.5)
+    assert (pay.position, pay.parameters, pay.timeout_s) == (1, {}, 30.0)
+    assert (planned.after("fetch"), planned.after("pay")) == ("pay", "")
+    assert planned.from_path("pay") == (pay,)
+
+
+def test_json_is_yaml() -> None:
+    assert parse(json.dumps(parse(TEXT))) == parse(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        ([], "$"),
+        ({"steps": [{"key": "a", "uses": "n"}]}, "$"),
+        (with_steps(), "$.steps"),
+        (with_steps({"key": "a", "uses": "n"}, name="Not This"), "$.name"),
+        (with_steps({"key": "a", "uses": "n"}, colour="red"), "$"),
+        (with_steps({"key": "a"}), "$.steps[0]"),
+        (with_steps({"key": "a", "uses": ""}), "$.steps[0].uses"),
+        (with_steps({"key": "a", "uses": "n"}, {"key": "1", "uses": "n"}), "$.steps[1].key"),
+        (with_steps({"key": "a", "uses": "n", "with": []}), "$.steps[0].with"),
+        (with_steps({"key": "a", "uses": "n", "retries": 3}), "$.steps[0]"),
+        (with_steps({"key": "a", "uses": "n"}, {"key": "a", "uses": "n"}), "$.steps"),
+        (with_steps({"key": "a", "uses": "n"}, inputs={"type": "no type"}), "$.inputs"),
+    ],
+)
+def test_a_refusal_names_the_place(document: Any, where: str) -> None:
+    with pytest.raises(InvalidBlueprint) as refused:
+        check(document)
+    assert refused.value.field == where
+    assert where in refused.value.detail
+
+
+@pytest.mark.parametrize("timeout", ["", "5", "0s", "-1s", "1 s", "1d", "1s\n", "9" * 400 + "h"])
+def test_a_timeout_that_is_no_duration(timeout: str) -> None:
+    document = with_steps({"key": "a", "uses": "n"}, {"key": "b", "uses": "n", "timeout": timeout})
+    with pytest.raises(InvalidBlueprint, match="500ms, 30s") as refused:
+        check(document)
+    assert refused.value.field == "$.steps[1].timeout"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"), [("250ms", 0.25), ("1.5s", 1.5), ("2m", 120), ("1h", 3600)]
+)
+def test_durations(timeout: str, seconds: float) -> None:
+    planned = plan(with_steps({"key": "a", "uses": "n", "timeout": timeout}))
+    assert planned.steps[0].timeout_s == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: [", "Line 1 is not YAML"),
+        ("name: x\nsteps: }\n", "Line 2 is not YAML"),
+        ("name: !!python/name:os.system x", "not YAML"),
+        ("name: &a x\nsteps: *a", "aliases"),
+        ("[" * 200_000, "deeper than 50 levels"),
+        ("{a: " * 50_000, "deeper than 50 levels"),
+        ("name: " + "x" * MAX_DOCUMENT_BYTES, "larger than 256 KiB"),
+    ],
+)
+def test_text_that_is_refused_before_it_is_a_document(text: str, said: str) -> None:
+    with pytest.raises(InvalidBlueprint, match=said):
+        parse(text)
+
+
+@pytest.mark.parametrize("value", ["2026-01-31", ".inf", ".nan", '"\\0"', "!!binary aGk="])
+def test_what_yaml_knows_and_json_does_not_is_refused(value: str) -> None:
+    with pytest.raises(InvalidBlueprint, match="JSON"):
+        parse(f"name: flow\nsteps: [{{key: a, uses: n, with: {{x: {value}}}}}]")
+
+
+def test_keys_become_text_as_in_json() -> None:
+    document = parse("name: flow\nsteps: [{key: a, uses: n, with: {1: one, b: two}}]")
+    assert plan(document).steps[0].parameters == {"1": "one", "b": "two"}
+
+
+def test_the_hash_is_of_the_content_not_of_its_order() -> None:
+    step = {"key": "a", "uses": "n", "with": {"x": 1, "y": "é"}}
+    turned = dict(reversed([*step.items()]))
+    assert content_hash(with_steps(step)) == content_hash(
+        dict(reversed(with_steps(turned).items()))
+    )
+    assert content_hash(with_steps(step)) != content_hash(with_steps({**step, "uses": "m"}))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "field"),
+    [
+        ({}, "inputs"),
+        ({"invoice": "seven"}, "inputs.invoice"),
+        ([], "inputs"),
+        ({"invoice": 7, "note": "\0"}, "inputs"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_named(inputs: Any, field: str) -> None:
+    with pytest.raises(InvalidInput, match="inputs") as refused:
+        check_inputs(parse(TEXT), inputs)
+    assert refused.value.field == field
+
+
+def test_inputs_that_fit() -> None:
+    check_inputs(parse(TEXT), {"invoice": 7})
+    check_inputs(with_steps({"key": "a", "uses": "n"}), {"any": "thing"})
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/nowhere", "file:///etc/hostname", "#"])
+def test_a_schema_that_points_nowhere_refuses_the_inputs(reference: str) -> None:
+    document = with_steps({"key": "a", "uses": "n"}, inputs={"$ref": reference})
+    with pytest.raises(InvalidInput, match=r"\$ref"):
+        check_inputs(check(document), {"x": 1})
+
+
+def test_a_schema_cannot_make_the_platform_fetch_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda request, *_: asked.append(request))
+    document = with_steps({"key": "a", "uses": "n"}, inputs={"$ref": "http://169.254.169.254/x"})
+    with pytest.raises(InvalidInput):
+        check_inputs(check(document), {"x": 1})
+    assert not asked

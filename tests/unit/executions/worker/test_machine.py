@@ -1,0 +1,69 @@
+"""executions.worker.machine: how long a worker may trust its lease, and from when it may judge others."""
+
+import pytest
+
+from executions.worker.machine import SELF_FENCE_SECONDS, Machine
+
+LEASE_SECONDS = 15
+
+
+class Clock:
+    """A monotonic clock that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("executions.worker.machine.time.monotonic", found)
+    return found
+
+
+@pytest.fixture
+def machine(clock: Clock) -> Machine:
+    return Machine(
+        node_name="w", capacity=1, backends={}, renewed_at=clock(), renewing_since=clock()
+    )
+
+
+def renew_each_second(machine: Machine, clock: Clock, seconds: int) -> None:
+    for _ in range(seconds):
+        clock.now += 1
+        machine.renewed()
+
+
+def test_a_lease_is_fresh_for_less_than_the_self_fence_time(machine: Machine, clock: Clock) -> None:
+    clock.now += SELF_FENCE_SECONDS - 0.1
+    assert machine.lease_is_fresh()
+    clock.now += 0.1
+    assert not machine.lease_is_fresh()
+    machine.renewed()
+    assert machine.lease_is_fresh()
+
+
+def test_others_are_judged_only_after_a_lease_time_of_renewals(
+    machine: Machine, clock: Clock
+) -> None:
+    renew_each_second(machine, clock, LEASE_SECONDS - 1)
+    assert not machine.may_reap(LEASE_SECONDS)
+    renew_each_second(machine, clock, 1)
+    assert machine.may_reap(LEASE_SECONDS)
+
+
+def test_a_gap_starts_the_count_anew(machine: Machine, clock: Clock) -> None:
+    renew_each_second(machine, clock, LEASE_SECONDS)
+    clock.now += SELF_FENCE_SECONDS
+    assert not machine.may_reap(LEASE_SECONDS)
+    renew_each_second(machine, clock, LEASE_SECONDS)
+    assert not machine.may_reap(LEASE_SECONDS)
+    renew_each_second(machine, clock, 1)
+    assert machine.may_reap(LEASE_SECONDS)
+
+
+def test_each_boot_has_a_lane_of_its_own(machine: Machine) -> None:
+    other = Machine(node_name="w", capacity=1, backends={})
+    assert machine.lane != other.lane

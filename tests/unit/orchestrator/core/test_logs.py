@@ -1,0 +1,44 @@
+"""A log line is one JSON object."""
+
+import json
+import logging
+
+from orchestrator.core.logs import JsonFormatter
+
+
+def line(**attributes: object) -> dict[str, object]:
+    fields = {"name": "x", "levelname": "INFO", "msg": "ran %s", "args": ("well",), **attributes}
+    formatted = JsonFormatter().format(logging.makeLogRecord(fields))
+    assert "\n" not in formatted
+    parsed: dict[str, object] = json.loads(formatted)
+    return parsed
+
+
+def test_the_fixed_fields() -> None:
+    assert line(created=0.5) == {
+        "timestamp": "1970-01-01T00:00:00.500+00:00",
+        "level": "INFO",
+        "logger": "x",
+        "message": "ran well",
+    }
+
+
+def test_a_runs_line_carries_its_ids_and_nothing_unknown() -> None:
+    shown = line(event="STEP", execution_id="e", tenant_id=1, step="pay", password="p")
+    assert {key: shown[key] for key in ("event", "execution_id", "tenant_id", "step")} == {
+        "event": "STEP",
+        "execution_id": "e",
+        "tenant_id": 1,
+        "step": "pay",
+    }
+    assert "password" not in shown
+
+
+def test_a_trace_stays_on_the_line() -> None:
+    broken = ValueError("broken")
+    shown = line(exc_info=(type(broken), broken, None))
+    assert "ValueError: broken" in str(shown["trace"])
+
+
+def test_what_is_no_json_is_written_as_text() -> None:
+    assert line(execution_id=ValueError("x"))["execution_id"] == "x"

@@ -1,0 +1,184 @@
+"""The environment is read strictly: a missing or wrong value is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from orchestrator import env
+
+KEY = "a2V5" * 10 + "a2U="
+PRODUCTION = {
+    "DATABASE_URL": "postgresql://login:pw@db.example.com:5433/shop",
+    "DATABASE_OWNER_URL": "postgresql://owner:pw@db.example.com/shop",
+    "REDIS_URL": "rediss://:pw@redis.example.com:6380/1",
+    "SECRET_KEY": "s" * 50,
+    "ENCRYPTION_KEYS": KEY,
+    "BASE_HOST": "isolane.example.com",
+}
+
+
+def read(home: Path, **changes: str) -> env.Env:
+    return env.read({"ISOLANE_HOME": str(home), **PRODUCTION, **changes})
+
+
+def test_what_production_names_is_used(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert not found.embedded
+    assert found.behind_tls
+    assert found.database_url == PRODUCTION["DATABASE_URL"]
+    assert found.database_owner_url == PRODUCTION["DATABASE_OWNER_URL"]
+    assert found.redis_url == PRODUCTION["REDIS_URL"]
+    assert found.encryption_keys == (KEY,)
+    assert found.base_host == "isolane.example.com"
+
+
+@pytest.mark.parametrize("name", ["REDIS_URL", "SECRET_KEY", "ENCRYPTION_KEYS", "BASE_HOST"])
+@pytest.mark.parametrize("value", ["", "  "])
+def test_what_production_must_name_is_asked_for(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(
+        ImproperlyConfigured, match=f"^{name} is not set. Set {name} or {name}_FILE"
+    ):
+        read(tmp_path, **{name: value})
+
+
+def test_the_database_must_be_named_unless_it_is_embedded(tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL is not set"):
+        read(tmp_path, DATABASE_URL="", ISOLANE_EMBEDDED="0")
+
+
+def test_the_owners_url_may_be_left_out(tmp_path: Path) -> None:
+    assert read(tmp_path, DATABASE_OWNER_URL="").database_owner_url == ""
+
+
+@pytest.mark.parametrize("name", sorted(PRODUCTION))
+def test_a_value_may_lie_in_a_file(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "secret"
+    file.write_text(PRODUCTION[name] + "\n")
+    assert read(tmp_path, **{name: "", f"{name}_FILE": str(file)}) == read(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    with pytest.raises(
+        ImproperlyConfigured, match=r"SECRET_KEY_FILE: cannot read .*missing.*No such"
+    ):
+        read(tmp_path, SECRET_KEY="", SECRET_KEY_FILE=missing)
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "DATABASE_OWNER_URL"])
+def test_what_is_no_postgresql_address_is_refused_without_showing_it(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(
+        ImproperlyConfigured, match=f"^{name} is not a PostgreSQL address"
+    ) as refused:
+        read(tmp_path, **{name: "hunter2@localhost/shop"})
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["ISOLANE_WORKER_CONCURRENCY", "ISOLANE_WORKER_CAPACITY", "DATABASE_POOL_SIZE"]
+)
+@pytest.mark.parametrize("value", ["many", "-1", "2.5", "1e3"])
+def test_a_wrong_number_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} is '{value}'; use a whole number"):
+        read(tmp_path, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("ISOLANE_WORKER_CONCURRENCY", 2), ("ISOLANE_WORKER_CAPACITY", 1)]
+)
+def test_a_number_that_is_too_small_is_refused(tmp_path: Path, name: str, least: int) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} is .* from {least} upward"):
+        read(tmp_path, **{name: str(least - 1)})
+
+
+@pytest.mark.parametrize("name", ["ISOLANE_EMBEDDED", "ISOLANE_BEHIND_TLS"])
+def test_a_wrong_flag_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} is 'maybe'; use 1 or 0"):
+        read(tmp_path, **{name: "maybe"})
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("No", False), ("TRUE", True)])
+def test_a_flag(tmp_path: Path, value: str, expected: bool) -> None:
+    assert read(tmp_path, ISOLANE_BEHIND_TLS=value).behind_tls is expected
+
+
+def test_several_encryption_keys(tmp_path: Path) -> None:
+    assert read(tmp_path, ENCRYPTION_KEYS=f"{KEY}, {KEY}").encryption_keys == (KEY, KEY)
+
+
+def test_a_wrong_encryption_key_is_named_by_its_place_only(tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match="ENCRYPTION_KEYS: key 2 is not") as refused:
+        read(tmp_path, ENCRYPTION_KEYS=f"{KEY},hunter2")
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "ours", "kombus"),
+    [
+        ("redis://h/0", "redis://h/0", "redis://h/0"),
+        ("unix://:pw@/s.sock", "unix://:pw@/s.sock", "redis+socket://:pw@/s.sock"),
+        ("redis+socket:///s.sock", "unix:///s.sock", "redis+socket:///s.sock"),
+    ],
+)
+def test_redis_urls(tmp_path: Path, value: str, ours: str, kombus: str) -> None:
+    found = read(tmp_path, REDIS_URL=value).redis_url
+    assert (found, env.broker_url(found)) == (ours, kombus)
+
+
+@pytest.mark.parametrize("value", ["amqp://h", "http://h"])
+def test_another_broker_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"REDIS_URL starts with .* use one of redis"):
+        read(tmp_path, REDIS_URL=value)
+
+
+@pytest.mark.parametrize(("concurrency", "capacity"), [("2", 1), ("3", 1), ("10", 8)])
+def test_capacity_leaves_threads_for_duplicates(
+    tmp_path: Path, concurrency: str, capacity: int
+) -> None:
+    assert read(tmp_path, ISOLANE_WORKER_CONCURRENCY=concurrency).worker_capacity == capacity
+
+
+@pytest.mark.parametrize("capacity", ["4", "5"])
+def test_capacity_must_be_smaller_than_concurrency(tmp_path: Path, capacity: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"ISOLANE_WORKER_CAPACITY .* must be smaller"):
+        read(tmp_path, ISOLANE_WORKER_CONCURRENCY="4", ISOLANE_WORKER_CAPACITY=capacity)
+
+
+# --- the embedded stack
+def embedded(home: Path, **changes: str) -> env.Env:
+    return env.read({"ISOLANE_HOME": str(home), **changes})
+
+
+def write_state(home: Path, **environment: str) -> None:
+    (home / "state.json").write_text(json.dumps({"pid": 1, "environment": environment}))
+
+
+def test_without_a_database_the_stack_is_embedded_and_needs_no_secrets(tmp_path: Path) -> None:
+    found = embedded(tmp_path)
+    assert found.embedded
+    assert not found.behind_tls
+    assert found.base_host == "localhost"
+    assert len(found.secret_key) > 50
+    assert found.secret_key != embedded(tmp_path).secret_key
+
+
+def test_a_running_stack_is_found_by_its_state_file(tmp_path: Path) -> None:
+    write_state(tmp_path, **PRODUCTION, ISOLANE_EMBEDDED="1")
+    found = embedded(tmp_path, SECRET_KEY="said by the operator", DATABASE_URL="")
+    assert found.embedded
+    assert found.database_url == PRODUCTION["DATABASE_URL"]
+    assert found.secret_key == "said by the operator"
+
+
+def test_a_named_database_counts_more_than_a_running_stack(tmp_path: Path) -> None:
+    write_state(tmp_path, REDIS_URL="redis://embedded")
+    assert read(tmp_path).redis_url == PRODUCTION["REDIS_URL"]
+
+
+def test_an_unreadable_state_file_is_no_stack(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"pid": 1, "envir')
+    assert embedded(tmp_path).database_url == ""

@@ -1,0 +1,94 @@
+"""A server that cannot be used is told in one line, without its password."""
+
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+
+from orchestrator.preflight import ServerUnusable, check_postgres, check_redis
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+    return port
+
+
+def one_line(refused: pytest.ExceptionInfo[ServerUnusable]) -> str:
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "hunter2" not in message
+    return message
+
+
+def test_a_postgres_that_is_away(closed_port: int) -> None:
+    with pytest.raises(ServerUnusable) as refused:
+        check_postgres(f"postgresql://u:hunter2@127.0.0.1:{closed_port}/shop", "DATABASE_URL")
+    assert one_line(refused).startswith("DATABASE_URL: PostgreSQL does not answer: ")
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+def test_a_redis_that_is_away(closed_port: int, scheme: str) -> None:
+    with pytest.raises(ServerUnusable) as refused:
+        check_redis(f"{scheme}://:hunter2@127.0.0.1:{closed_port}/0")
+    assert one_line(refused).startswith("REDIS_URL: Redis at 127.0.0.1 does not answer: ")
+
+
+def test_a_redis_socket_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ServerUnusable) as refused:
+        check_redis(f"unix://:hunter2@{tmp_path}/redis.sock")
+    assert "redis.sock does not answer" in one_line(refused)
+
+
+def test_a_redis_url_with_a_wrong_port() -> None:
+    with pytest.raises(ServerUnusable) as refused:
+        check_redis("redis://:hunter2@localhost:many/0")
+    assert "localhost does not answer" in one_line(refused)
+
+
+class Answering:
+    """A server that says its version."""
+
+    def __init__(self, version: Any) -> None:
+        self.info_of_server = version
+
+    def __enter__(self) -> "Answering":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def info(self, _section: str) -> dict[str, str]:
+        return {"redis_version": self.info_of_server}
+
+
+def test_a_postgres_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Answering(None)
+    old.info = SimpleNamespace(server_version=130_011)  # type: ignore[assignment, method-assign]
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: old)
+    with pytest.raises(ServerUnusable) as refused:
+        check_postgres("postgresql://db/shop", "DATABASE_OWNER_URL")
+    expected = "DATABASE_OWNER_URL: PostgreSQL 13 is too old; use 14 or newer."
+    assert one_line(refused) == expected
+
+
+@pytest.mark.parametrize("version", ["5.0.14", "6.0.16"])
+def test_a_redis_that_is_too_old(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(redis.Redis, "from_url", lambda *_, **__: Answering(version))
+    with pytest.raises(ServerUnusable) as refused:
+        check_redis("redis://h/0")
+    assert (
+        one_line(refused) == f"REDIS_URL: Redis {version} is too old; use 6.2 or newer, or Valkey."
+    )
+
+
+@pytest.mark.parametrize("version", ["6.2.0", "7.2.4", "10.0.1"])
+def test_a_redis_that_will_do(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(redis.Redis, "from_url", lambda *_, **__: Answering(version))
+    check_redis("redis://h/0")

@@ -1,0 +1,58 @@
+"""resources.levels: the weakest available level that is strict enough, or a refusal; never a weaker one."""
+
+from itertools import product
+
+import pytest
+
+from resources.levels import IsolationUnavailable, choose
+from tenants.isolation import Isolation
+
+SHARED, PROCESS, DOCKER, KUBERNETES = Isolation
+
+
+@pytest.mark.parametrize(
+    ("required", "trusted", "available", "expected"),
+    [
+        (SHARED, True, {SHARED, DOCKER}, SHARED),
+        (SHARED, False, {SHARED, PROCESS, DOCKER}, PROCESS),
+        (SHARED, False, {SHARED, DOCKER}, DOCKER),
+        (PROCESS, True, {SHARED, PROCESS}, PROCESS),
+        (PROCESS, True, {SHARED, KUBERNETES}, KUBERNETES),
+        (KUBERNETES, False, set(Isolation), KUBERNETES),
+    ],
+)
+def test_the_weakest_that_is_strict_enough(
+    required: Isolation, trusted: bool, available: set[Isolation], expected: Isolation
+) -> None:
+    assert choose(required=required, trusted=trusted, available=available).level is expected
+
+
+def test_the_reason_says_what_decided() -> None:
+    everything = set(Isolation)
+    assert "requires docker" in choose(required=DOCKER, trusted=False, available=everything).reason
+    assert "not trusted" in choose(required=SHARED, trusted=False, available=everything).reason
+
+
+@pytest.mark.parametrize(
+    ("required", "trusted", "available", "offered"),
+    [
+        (SHARED, False, {SHARED}, "offer shared"),
+        (DOCKER, True, {SHARED, PROCESS}, "offer process, shared"),
+        (SHARED, True, set(), "offer nothing"),
+    ],
+)
+def test_refused_rather_than_run_weaker(
+    required: Isolation, trusted: bool, available: set[Isolation], offered: str
+) -> None:
+    with pytest.raises(IsolationUnavailable, match=offered):
+        choose(required=required, trusted=trusted, available=available)
+
+
+@pytest.mark.parametrize(("required", "available"), list(product(Isolation, repeat=2)))
+def test_an_untrusted_tenant_never_shares(required: Isolation, available: Isolation) -> None:
+    try:
+        chosen = choose(required=required, trusted=False, available={available}).level
+    except IsolationUnavailable:
+        return
+    assert chosen is not SHARED
+    assert chosen.strictness >= required.strictness

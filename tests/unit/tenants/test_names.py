@@ -1,0 +1,73 @@
+"""Which names a tenant's schema and domain may have."""
+
+import pytest
+
+from orchestrator.core.errors import InvalidInput
+from tenants.names import (
+    RESERVED,
+    TEMPLATE_SCHEMA,
+    check_domain,
+    check_schema_name,
+    default_domain,
+    platform_role,
+    tenant_role,
+    tenants_group,
+)
+
+
+@pytest.mark.parametrize("name", ["ab", "a1", "a_", "acme_corp_2", "a" * 41])
+def test_a_usable_schema_name_comes_back(name: str) -> None:
+    assert check_schema_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a", "a" * 42, "1a", "_a", "Acme", "a-b", "a b", "a.b", 'a"b', "a;b", "äb", "ab\n"],
+)
+def test_another_shape_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="2 to 41 of a-z") as refused:
+        check_schema_name(name)
+    assert refused.value.field == "schema"
+
+
+@pytest.mark.parametrize("name", [*sorted(RESERVED), "pg_", "pg_catalog", "pg_toast_1"])
+def test_a_reserved_name_is_refused_with_another_to_take(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'{name}' is reserved.*'{name}_team'"):
+        check_schema_name(name)
+
+
+def test_no_tenant_can_have_the_templates_name() -> None:
+    with pytest.raises(InvalidInput):
+        check_schema_name(TEMPLATE_SCHEMA)
+
+
+def test_roles_carry_the_databases_name() -> None:
+    assert platform_role("shop") == "shop_platform"
+    assert tenants_group("shop") == "shop_tenants"
+    assert tenant_role("shop", 7) == "shop_t_7"
+
+
+@pytest.mark.parametrize(
+    ("schema", "host"),
+    [("acme", "acme.x.org"), ("acme_corp", "acme-corp.x.org"), ("acme_", "acme.x.org")],
+)
+def test_the_default_domain_is_a_host_name(schema: str, host: str) -> None:
+    assert check_domain(default_domain(schema, "x.org")) == host
+
+
+@pytest.mark.parametrize(
+    ("name", "host"), [("Acme.Example.COM", "acme.example.com"), ("a" * 63, "a" * 63)]
+)
+def test_a_domain_is_kept_in_lower_case(name: str, host: str) -> None:
+    assert check_domain(name) == host
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "acme.com:80", "https://acme.com", "acme.com/", "acme_x.com", "-a.com", "a..b", "a.", "a" * 64,
+     ".".join(["a" * 49] * 6), "acme.com\n"],
+)  # fmt: skip
+def test_what_is_no_host_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a host name") as refused:
+        check_domain(name)
+    assert refused.value.field == "domain"
