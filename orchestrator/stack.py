@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 from orchestrator import env
-from orchestrator.core.errors import InvalidInput
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import choose_port
@@ -131,7 +132,7 @@ def _external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
         return None
     for name in names:
         if name not in given:
-            raise InvalidInput(
+            raise ImproperlyConfigured(
                 f"{name} is not set, but {', '.join(given)} is: name all of {', '.join(names)}, "
                 "or none to use the embedded servers."
             )

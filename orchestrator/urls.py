@@ -1,6 +1,7 @@
 """Every URL of web."""
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views.generic import RedirectView
@@ -16,6 +17,8 @@ urlpatterns = [
     path("", RedirectView.as_view(url="/api/docs/")),
     path("healthz", healthz),
     path("admin/", admin.site.urls),
+    path("login/", LoginView.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
     path("api/v1/", include("executions.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),

@@ -7,7 +7,7 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def wait_for(condition: Callable[[], Found], what: str, seconds: float = 20.0) -> Found:
+def wait_for(condition: Callable[[], Found | None], what: str, seconds: float = 20.0) -> Found:
     """Return the condition's value as soon as it is true; fail with what was waited for."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

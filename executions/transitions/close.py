@@ -7,7 +7,13 @@ from executions.states import (
     StepState,
     sources,
 )
-from executions.transitions.fence import FENCE, Placement, fetch_row
+from executions.transitions.fence import (
+    FENCE,
+    FENCE_TO_RELEASE,
+    LOCKED_RUN,
+    Placement,
+    fetch_row,
+)
 
 # What has not run is skipped when the run failed, cancelled when it was cancelled.
 CLOSE = """
@@ -31,16 +37,15 @@ WITH fence AS (
 )
 SELECT state FROM run"""
 
-HAND_BACK = """
-WITH fence AS (
+# Locks before it looks: a checkpoint in flight may be setting the outcome, and such a run must be closed instead.
+HAND_BACK = f"""
+WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE public.placement_ticket t SET state = 'waiting', worker_id = NULL, epoch = t.epoch + 1
-    FROM executions_execution e
-    WHERE t.execution_id = %(execution)s AND t.epoch = %(epoch)s AND t.worker_id = %(boot)s AND t.state = 'placed'
-      AND NOT t.cancel_requested AND e.id = t.execution_id AND e.outcome = ''
+    FROM locked WHERE t.execution_id = locked.id
     RETURNING t.execution_id
 ), run AS (
     UPDATE executions_execution e SET state = 'queued', last_event = e.last_event + 1
-    FROM fence WHERE e.id = fence.execution_id AND e.state = ANY(%(requeueable)s)
+    FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s)
     RETURNING e.id, e.last_event
 ), steps AS (
     UPDATE executions_step s SET state = 'pending'
@@ -50,7 +55,7 @@ WITH fence AS (
     SELECT id, last_event, now(), 'placement.ended', '',
            jsonb_build_object('epoch', %(epoch)s::int, 'reason', %(reason)s::text) FROM run
 )
-SELECT execution_id FROM fence"""
+SELECT execution_id FROM ticket"""  # noqa: S608 - the fence is a constant
 
 SET_OUTCOME = f"""
 WITH {FENCE}, run AS (

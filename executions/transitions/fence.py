@@ -15,10 +15,11 @@ _FENCE = """
 fence AS (
     SELECT execution_id FROM public.placement_ticket
     WHERE execution_id = %(execution)s AND epoch = %(epoch)s AND worker_id = %(boot)s AND state = 'placed'{condition}
-    FOR SHARE
+    FOR {lock}
 )"""
-FENCE = _FENCE.format(condition="")
-FENCE_UNLESS_CANCELLED = _FENCE.format(condition=" AND NOT cancel_requested")
+FENCE = _FENCE.format(condition="", lock="SHARE")
+FENCE_UNLESS_CANCELLED = _FENCE.format(condition=" AND NOT cancel_requested", lock="SHARE")
+FENCE_TO_RELEASE = _FENCE.format(condition=" AND NOT cancel_requested", lock="NO KEY UPDATE")
 # The run is locked before its step is looked at, so that of two writers the second sees what the first has written.
 LOCKED_RUN = """
 locked AS (

@@ -1,5 +1,6 @@
 """`isolane up`, `status` and `down`: the whole platform on this machine."""
 
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from orchestrator import env
 from orchestrator.cli.django import CONSOLE, setup_django
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import StackState, read_running
+from orchestrator.embedded.supervisor import StopRequested
 from orchestrator.stack import Stack, StackOptions, running_stack
 
 STOP_SECONDS = 60
@@ -36,7 +38,8 @@ def up(workers: int, port: int, flower_port: int) -> None:
     """
     home = env.home(os.environ)
     options = StackOptions(home=home, workers=workers, web_port=port, flower_port=flower_port)
-    with running_stack(options, say) as stack:
+    # A signal is how it is meant to end, also while it starts.
+    with contextlib.suppress(StopRequested), running_stack(options, say) as stack:
         password = prepare_platform(stack)
         stack.start_processes(workers)
         stack.publish_state()

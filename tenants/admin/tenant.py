@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from orchestrator.core.errors import InvalidInput, IsolaneError
 from tenants.isolation import Isolation
@@ -120,8 +120,7 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
             return super().add_view(request, form_url, extra_context)
         except IsolaneError as error:
             self.message_user(request, error.detail, messages.ERROR)
-            request.method = "GET"
-            return super().add_view(request, form_url, extra_context)
+            return HttpResponseRedirect(request.path)
 
     # --- statuses
     @admin.action(description="Suspend: take no new work")
@@ -175,7 +174,7 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
                 f"Nothing was deleted: type {tenant.schema_name} to confirm.",
                 messages.ERROR,
             )
-            request.method = "GET"
+            return HttpResponseRedirect(request.path)
         return super().delete_view(request, object_id, extra_context)
 
     def delete_model(self, request: HttpRequest, obj: Tenant) -> None:

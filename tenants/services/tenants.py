@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import IntegrityError, ProgrammingError, transaction
+from psycopg import Error as DbError
 from psycopg.errors import DuplicateSchema
 
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
@@ -60,7 +61,8 @@ def create_tenant(
                 domain=host,
             )
     except IntegrityError as error:
-        taken = f"domain {host!r}" if "domain" in str(error) else f"schema {schema!r}"
+        table = error.__cause__.diag.table_name if isinstance(error.__cause__, DbError) else ""
+        taken = f"domain {host!r}" if table == Domain._meta.db_table else f"schema {schema!r}"
         raise TenantExists(f"The {taken} is taken by another tenant; choose another.") from None
     except ProgrammingError as error:
         if not isinstance(error.__cause__, DuplicateSchema):

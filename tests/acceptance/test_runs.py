@@ -72,7 +72,7 @@ def test_two_tenants_at_the_same_time_leave_no_row_with_each_other(
     for tenant, run in runs:
         assert ended(tenant, run).state == "succeeded"
         with tenant_scope(tenant):
-            seen = run.steps.get(path="s1").output
+            seen: Any = run.steps.get(path="s1").output
         assert (seen["tenant_id"], seen["execution_id"]) == (tenant.schema, str(run.pk))
     for tenant in (acme, globex):
         found = superuser.execute(f"SELECT id FROM {tenant.schema}.executions_execution").fetchall()

@@ -3,9 +3,8 @@
 import pytest
 
 from executions.blueprint.document import plan
-from executions.decisions import after_step
+from executions.decisions import Checkpoint, after_step
 from executions.states import ExecutionState, StepState
-from executions.transitions.checkpoint import Checkpoint
 from isolane.results import Code, StepResult
 
 PLAN = plan({"name": "flow", "steps": [{"key": key, "uses": "work"} for key in ("one", "two")]})

@@ -1,0 +1,248 @@
+"""The two commands of a newcomer, and what an operator does around them."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from orchestrator.embedded.state import read_running
+from tests.plugin import ROOT, SERVERS
+from tests.waiting import wait_for
+
+START_SECONDS = 60
+
+
+def environment(home: Path, **extra: str) -> dict[str, str]:
+    """A newcomer's environment: nothing of ours is set."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+    return {**kept, "ISOLANE_HOME": str(home), **extra}
+
+
+def isolane(home: Path, *arguments: str, **extra: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "orchestrator.cli", *arguments],
+        cwd=ROOT,
+        env=environment(home, **extra),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+class Up:
+    """`isolane up`, running elsewhere."""
+
+    def __init__(self, home: Path, **extra: str) -> None:
+        self.home = home
+        self.log = home.parent / "up.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "orchestrator.cli", "up"],
+                cwd=ROOT,
+                env=environment(home, **extra),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_for(
+            self._running, f"the stack to run; its log is\n{self.log.read_text()}", START_SECONDS
+        )
+
+    def _running(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        return read_running(self.home / "state.json") is not None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What it says about itself."""
+        content: dict[str, Any] = json.loads((self.home / "state.json").read_text())
+        return content
+
+    def family(self) -> list[psutil.Process]:
+        """The supervisor and all that it started."""
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
+    def stop(self) -> None:
+        """As Ctrl-C does."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(timeout=60)
+
+
+def status_of(url: str, *, user: str = "", method: str = "GET") -> int:
+    """The answer's status."""
+    request = urllib.request.Request(url, method=method)
+    if user:
+        request.add_header("Authorization", "Basic " + b64encode(user.encode()).decode())
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where the stack keeps its things."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def taken_ports() -> Iterator[None]:
+    """Somebody else has the usual ports."""
+    sockets = []
+    for port in (5432, 6379, 8000, 5555):
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError:
+            pass  # taken by somebody else already, which serves as well
+        sockets.append(listener)
+    yield
+    for listener in sockets:
+        listener.close()
+
+
+def left_running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
+    result = isolane(home, "demo")
+    assert result.returncode == 0, result.stdout + result.stderr
+    for tenant in ("acme", "globex"):
+        assert result.stdout.count(f"│ {tenant}") >= 2
+    assert result.stdout.count("succeeded") >= 4
+    assert "nothing is left running" in result.stdout
+    assert [path.name for path in home.rglob("*") if path.is_socket()] == []
+    marked = [p for p in psutil.process_iter() if _mentions(p, str(home))]
+    assert left_running(marked) == []
+
+
+def _mentions(process: psutil.Process, text: str) -> bool:
+    try:
+        return text in " ".join(process.cmdline()) or process.environ().get("ISOLANE_HOME") == text
+    except psutil.Error:
+        return False
+
+
+def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
+    home: Path, taken_ports: None
+) -> None:
+    up = Up(home)
+    try:
+        printed = up.log.read_text()
+        assert "port 8000 is taken" in printed
+        assert "port 5555 is taken" in printed
+        web, flower = up.state["web_url"], up.state["flower_url"]
+        assert web in printed
+        password = json.loads((home / "secrets.json").read_text())["admin_password"]
+        assert printed.count(password) == 1
+
+        # What it serves.
+        assert status_of(f"{web}/healthz") == 200
+        assert status_of(f"{web}/api/docs/") == 200
+        assert status_of(f"{web}/admin/login/") == 200
+        assert status_of(f"{web}/static/admin/css/base.css") == 200
+        assert status_of(f"{web}/api/v1/executions") == 401
+
+        # Flower: a login, nothing to change, and no page without login.
+        secret = json.loads((home / "secrets.json").read_text())["flower_password"]
+        assert status_of(f"{flower}/") == 401
+        assert status_of(f"{flower}/tasks", user=f"admin:{secret}") == 200
+        for path in ("metrics", "healthcheck"):
+            assert status_of(f"{flower}/{path}") == 404
+        assert (
+            status_of(f"{flower}/api/worker/shutdown/x", user=f"admin:{secret}", method="POST")
+            == 403
+        )
+
+        # A second one beside it is refused; the first goes on.
+        second = isolane(home, "up")
+        assert (second.returncode, second.stderr.count("\n")) == (1, 1)
+        assert str(up.process.pid) in second.stderr
+
+        # Commands find it; a crashed child comes back.
+        assert isolane(home, "tenants", "create", "acme", "--trusted").returncode == 0
+        victim = up.state["children"]["worker-1"]
+        os.kill(victim, signal.SIGKILL)
+        wait_for(
+            lambda: up.state["children"].get("worker-1") not in {None, victim},
+            "worker-1 to be restarted",
+        )
+        assert "worker-1" in isolane(home, "status").stdout
+
+        # Down from elsewhere, and data is kept.
+        family = up.family()
+        assert isolane(home, "down").returncode == 0
+        assert left_running(family) == []
+        assert isolane(home, "status").returncode == 3
+    finally:
+        up.stop()
+    again = Up(home)
+    try:
+        assert "acme" in isolane(home, "tenants", "list").stdout
+        assert again.log.read_text().count(password) == 1
+    finally:
+        again.stop()
+    assert again.process.returncode == 0
+
+
+def test_a_killed_supervisor_takes_everything_with_it_and_the_next_start_works(home: Path) -> None:
+    up = Up(home)
+    family = up.family()
+    assert len(family) > 6
+    up.process.kill()
+    up.process.wait()
+    wait_for(lambda: not left_running(family), "all of its processes to be gone", 15)
+    again = Up(home)
+    again.process.send_signal(signal.SIGTERM)
+    assert again.process.wait(timeout=60) == 0
+
+
+def test_external_servers_are_used_when_they_are_named(home: Path, servers: None) -> None:
+    with psycopg.connect(SERVERS.superuser_url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE elsewhere OWNER isolane_owner")
+    urls = {
+        "DATABASE_URL": SERVERS.login_url.replace("/isolane?", "/elsewhere?"),
+        "REDIS_URL": SERVERS.redis_url,
+    }
+    secret = home.parent / "owner-url"
+    secret.write_text(SERVERS.owner_url.replace("/isolane?", "/elsewhere?") + "\n")
+    result = isolane(home, "demo", DATABASE_OWNER_URL_FILE=str(secret), **urls)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "postgres: started" not in result.stdout
+    assert "nothing is left running" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_an_unreachable_server_is_one_line_and_exit_2(home: Path, command: str) -> None:
+    away = "postgresql://isolane:secret@127.0.0.1:1/isolane"
+    urls = {"DATABASE_URL": away, "DATABASE_OWNER_URL": away, "REDIS_URL": "redis://127.0.0.1:1/0"}
+    result = isolane(home, command, **urls)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "DATABASE_OWNER_URL" in result.stderr
+    assert "secret" not in result.stderr
+
+
+def test_half_of_the_servers_named_is_refused(home: Path) -> None:
+    result = isolane(home, "up", REDIS_URL="redis://127.0.0.1:1/0")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "DATABASE_URL" in result.stderr

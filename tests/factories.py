@@ -1,0 +1,136 @@
+"""What tests start from: registered workers, published blueprints, runs that wait or are placed."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from executions.models import Execution, ExecutionEvent, Step
+from executions.placement.models import Ticket, Worker
+from executions.placement.workers import register, store_catalogue
+from executions.services.blueprints import publish
+from executions.services.executions import submit
+from executions.states import TicketState
+from executions.transitions.fence import Placement
+from executions.worker.machine import Machine
+from resources.runtimes.stub import Behaviour, StubBackend, succeeds
+from tenants.models import Quota
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+
+LEVEL = "shared"
+WORK = "work"  # the node that every step uses unless said otherwise
+
+
+def make_machine(
+    *, script: Mapping[str, Behaviour] | None = None, capacity: int = 10, name: str = "w1@test"
+) -> Machine:
+    """A worker boot with a stub for its runtimes, registered and placeable."""
+    backend = StubBackend(level=LEVEL, script=script or {WORK: succeeds({"n": 1})})
+    machine = Machine(node_name=name, capacity=capacity, backends={LEVEL: backend})
+    with platform_scope():
+        register(
+            boot=machine.boot,
+            node_name=machine.node_name,
+            lane=machine.lane,
+            capacity=machine.capacity,
+            levels=[LEVEL],
+            catalogue=store_catalogue(backend.describe()),
+        )
+    return machine
+
+
+def backend_of(machine: Machine) -> StubBackend:
+    """The stub behind a machine."""
+    backend = machine.backends[LEVEL]
+    assert isinstance(backend, StubBackend)
+    return backend
+
+
+def let_lapse(machine: Machine) -> None:
+    """The worker has not renewed its lease for too long."""
+    with platform_scope():
+        Worker.objects.filter(boot=machine.boot).update(lease_until=Now() - timedelta(seconds=1))
+
+
+def set_quota(tenant: TenantRef, max_running: int) -> None:
+    """How many runs of the tenant may hold a slot."""
+    with platform_scope():
+        Quota.objects.filter(tenant_id=tenant.id).update(max_running=max_running)
+
+
+def document(*keys: str, name: str = "flow", uses: str = WORK) -> dict[str, Any]:
+    """A blueprint with these steps."""
+    return {"name": name, "steps": [{"key": key, "uses": uses} for key in keys or ("one", "two")]}
+
+
+def make_run(tenant: TenantRef, *keys: str, uses: str = WORK, **inputs: Any) -> UUID:
+    """A run that waits for a slot; a worker has been registered before."""
+    with tenant_scope(tenant):
+        number = publish(document(*keys, uses=uses)).number
+    run = submit(
+        tenant=tenant, blueprint="flow", version=number, inputs=inputs, requested_by="tests", seed=7
+    )
+    return run.id
+
+
+def place(tenant: TenantRef, execution_id: UUID, machine: Machine) -> Placement:
+    """Give a waiting run a slot, as admission would."""
+    with platform_scope():
+        tickets = Ticket.objects.filter(execution_id=execution_id)
+        assert tickets.update(state=TicketState.PLACED, worker_id=machine.boot) == 1
+        epoch = tickets.get().epoch
+    return Placement(tenant_id=tenant.id, execution_id=execution_id, epoch=epoch, boot=machine.boot)
+
+
+def make_placed(tenant: TenantRef, machine: Machine, *keys: str, uses: str = WORK) -> Placement:
+    """A run that holds a slot on this machine; nothing of it is claimed yet."""
+    return place(tenant, make_run(tenant, *keys, uses=uses), machine)
+
+
+# --- looking
+def run_of(tenant: TenantRef, execution_id: UUID) -> Execution:
+    """The run's row as it is now."""
+    with tenant_scope(tenant):
+        return Execution.objects.get(pk=execution_id)
+
+
+def steps_of(tenant: TenantRef, execution_id: UUID) -> dict[str, str]:
+    """The states of the run's steps."""
+    with tenant_scope(tenant):
+        return dict(Step.objects.filter(execution_id=execution_id).values_list("path", "state"))
+
+
+def events_of(tenant: TenantRef, execution_id: UUID) -> list[str]:
+    """The kinds of the run's events; they are numbered without a gap."""
+    with tenant_scope(tenant):
+        found = ExecutionEvent.objects.filter(execution_id=execution_id).order_by("sequence")
+        rows = list(found.values_list("sequence", "kind"))
+        last = Execution.objects.values_list("last_event", flat=True).get(pk=execution_id)
+    assert [sequence for sequence, _ in rows] == list(range(1, last + 1))
+    return [kind for _, kind in rows]
+
+
+def ticket_of(execution_id: UUID) -> Ticket | None:
+    """The run's ticket, none once it has ended."""
+    with platform_scope():
+        return Ticket.objects.filter(execution_id=execution_id).first()
+
+
+def held_by(machine: Machine) -> set[UUID]:
+    """The runs that hold a slot on this machine."""
+    with platform_scope():
+        found = Ticket.objects.filter(worker_id=machine.boot, state=TicketState.PLACED)
+        return set(found.values_list("execution_id", flat=True))
+
+
+def everything_of(tenant: TenantRef) -> dict[str, list[dict[str, Any]]]:
+    """All rows that runs of this tenant have, to be compared with themselves later."""
+    with tenant_scope(tenant):
+        return {
+            "runs": list(Execution.objects.order_by("id").values()),
+            "steps": list(Step.objects.order_by("id").values()),
+            "events": list(ExecutionEvent.objects.order_by("execution_id", "sequence").values()),
+            "tickets": list(Ticket.objects.order_by("execution_id").values()),
+        }

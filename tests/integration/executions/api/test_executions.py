@@ -1,0 +1,314 @@
+"""Submitting, listing, reading and cancelling runs over HTTP, each tenant for itself."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from executions.models import Execution
+from executions.placement.models import Ticket, Worker
+from executions.placement.workers import register
+from tenants.models import Tenant
+from tenants.roles import Role
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.integration.executions.api.runs import submit_order
+from tests.integration.tenants.web import host_of, member, problem, program
+
+RUNS = "/api/v1/executions"
+ORDER = {"blueprint": "order", "inputs": {"order_id": 7}}
+
+
+def post(client: Client, body: Any = ORDER, path: str = RUNS, **headers: str) -> Any:
+    return client.post(path, body, content_type="application/json", headers=headers)
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    return [run["id"] for run in client.get(RUNS + query).json()["results"]]
+
+
+# --- submitting
+def test_a_submission_is_accepted_and_waits(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    client = program(acme)
+    accepted = post(client)
+    assert accepted.status_code == 202
+    body = accepted.json()
+    assert accepted["Location"] == f"{RUNS}/{body['id']}"
+    assert client.get(accepted["Location"]).json() == body
+    with platform_scope():
+        ticket = Ticket.objects.get()
+    assert f"exec_{ticket.execution_id}" == body["id"]
+    assert (ticket.tenant_id, ticket.state, ticket.epoch) == (acme.id, "waiting", 1)
+    assert (ticket.isolation, ticket.catalogue_id) == ("shared", order)
+
+
+def test_what_a_run_shows(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    body = post(program(acme), {**ORDER, "version": 1, "seed": 2**53}).json()
+    assert body["requested_by"].startswith("key:isl_")
+    assert {key: body[key] for key in ("blueprint", "version", "state", "inputs", "seed")} == {
+        "blueprint": "order",
+        "version": 1,
+        "state": "queued",
+        "inputs": {"order_id": 7},
+        "seed": 2**53,
+    }
+    assert (body["steps_done"], body["steps_total"]) == (0, 2)
+    assert [(step["path"], step["uses"], step["state"]) for step in body["steps"]] == [
+        ("fetch", "shop.fetch_order", "pending"),
+        ("ship", "shop.ship", "pending"),
+    ]
+
+
+def test_a_worker_that_lives_is_given_the_run_at_once(
+    order: str, acme: TenantRef, globex: TenantRef, broker: Any
+) -> None:
+    with platform_scope():
+        register(
+            boot=uuid.uuid4(),
+            node_name="w1",
+            lane="lane.w1",
+            capacity=2,
+            levels=["shared"],
+            catalogue=order,
+        )
+    assert post(program(acme)).status_code == 202
+    with platform_scope():
+        assert Ticket.objects.get().worker == Worker.objects.get()
+    assert broker.llen("lane.w1") == 1
+
+
+def test_an_untrusted_tenant_is_not_run_weaker(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    with platform_scope():
+        Tenant.objects.filter(pk=acme.id).update(trusted=False)
+    body = problem(post(program(acme)), 409, "isolation_unavailable")
+    assert "needs isolation process or stricter" in body["detail"]
+    with tenant_scope(acme):
+        assert not Execution.objects.exists()
+    assert post(program(globex)).status_code == 202
+
+
+def test_before_the_first_worker_nothing_can_be_submitted(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    refused = post(program(acme))
+    problem(refused, 503, "no_worker_yet")
+    assert refused["Retry-After"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"blueprint": None}, "blueprint"),
+        ({"blueprint": ["order"]}, "blueprint"),
+        ({"blueprint": "x" * 101}, "blueprint"),
+        ({"inputs": [7]}, "inputs"),
+        ({"version": 0}, "version"),
+        ({"version": "newest"}, "version"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**64}, "seed"),
+    ],
+)
+def test_a_wrong_field_is_named(
+    order: str, acme: TenantRef, globex: TenantRef, change: dict[str, Any], field: str
+) -> None:
+    body = problem(post(program(acme), {**ORDER, **change}), 400, "invalid_input")
+    assert [error["field"] for error in body["errors"]] == [field]
+    assert body["detail"].startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "field"),
+    [({}, "inputs"), ({"order_id": "7"}, "inputs.order_id"), ({"order_id": 0}, "inputs.order_id")],
+)
+def test_inputs_must_fit_the_blueprint(
+    order: str, acme: TenantRef, globex: TenantRef, inputs: dict[str, Any], field: str
+) -> None:
+    body = problem(
+        post(program(acme), {"blueprint": "order", "inputs": inputs}), 400, "invalid_input"
+    )
+    assert body["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("sent", "content_type", "status", "code"),
+    [
+        ("{", "application/json", 400, "parse_error"),
+        ("[]", "application/json", 400, "invalid_input"),
+        ('"order"', "application/json", 400, "invalid_input"),
+        ('{"blueprint": "order", "inputs": {"order_id": NaN}}', "application/json", 400, "parse_error"),
+        ("blueprint=order", "application/x-www-form-urlencoded", 415, "unsupported_media_type"),
+    ],
+)  # fmt: skip
+def test_a_malformed_body(
+    order: str, acme: TenantRef, globex: TenantRef, sent: str, content_type: str, status: int, code: str
+) -> None:  # fmt: skip
+    problem(program(acme).post(RUNS, sent, content_type=content_type), status, code)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"), [({"blueprint": "nothing"}, "'nothing'"), ({"version": 9}, "'order@9'")]
+)
+def test_an_unknown_blueprint_or_version(
+    order: str, acme: TenantRef, globex: TenantRef, change: dict[str, Any], name: str
+) -> None:
+    body = problem(post(program(acme), {**ORDER, **change}), 404, "not_found")
+    assert body["field"] == "blueprint"
+    assert name in body["detail"]
+
+
+# --- rights
+def test_a_viewer_looks_and_does_not_touch(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    run = submit_order(acme)
+    for client in (program(acme, role=Role.VIEWER), member(acme, Role.VIEWER)):
+        assert listed(client) == [run]
+        assert client.head(RUNS).status_code == 200
+        for path, right in ((RUNS, "execution:run"), (f"{RUNS}/{run}/cancel", "execution:cancel")):
+            body = problem(post(client, path=path), 403, "permission_denied")
+            assert f"Role viewer lacks {right}" in body["detail"]
+
+
+def test_a_session_needs_the_csrf_token(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    client = member(acme, Role.OPERATOR, enforce_csrf_checks=True)
+    body = problem(post(client), 403, "permission_denied")
+    assert "CSRF" in body["detail"]
+    token = "t" * 32
+    client.cookies["csrftoken"] = token
+    accepted = post(client, **{"x-csrftoken": token})
+    assert accepted.status_code == 202
+    assert accepted.json()["requested_by"].startswith("user:someone-")
+
+
+# --- reading
+def test_a_tenant_sees_its_own_runs_only_newest_first(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    of_acme = [submit_order(acme) for _ in range(3)]
+    of_globex = [submit_order(globex)]
+    for tenant, runs in ((acme, of_acme), (globex, of_globex)):
+        for client in (program(tenant), program(tenant, host=host_of(tenant))):
+            assert listed(client) == runs[::-1]
+
+
+def test_pages_follow_each_other(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    runs = [submit_order(acme) for _ in range(5)]
+    submit_order(globex)
+    client, seen = program(acme), []
+    link: str | None = f"{RUNS}?page_size=2"
+    while link:
+        page = client.get(link).json()
+        assert len(page["results"]) <= 2
+        seen += [run["id"] for run in page["results"]]
+        submit_order(acme)  # what arrives meanwhile is on no later page
+        link = page["next"]
+    assert seen == runs[::-1]
+
+
+def test_lists_are_narrowed(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    client = program(acme)
+    gone, stays = submit_order(acme), submit_order(acme)
+    submit_order(globex)
+    post(client, path=f"{RUNS}/{gone}/cancel")
+    assert listed(client, "?state=cancelled") == [gone]
+    assert listed(client, "?state=queued&blueprint=order") == [stays]
+    assert listed(client, "?blueprint=other") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["state=gone", "page_size=0", "page_size=201", "page_size=many", "colour=red"]
+)
+def test_a_wrong_query_is_refused(
+    order: str, acme: TenantRef, globex: TenantRef, query: str
+) -> None:
+    body = problem(program(acme).get(f"{RUNS}?{query}"), 400, "invalid_input")
+    assert body["errors"][0]["field"] == query.split("=")[0]
+
+
+def test_a_cursor_that_is_none(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    problem(program(acme).get(f"{RUNS}?cursor=nonsense"), 404, "not_found")
+
+
+@pytest.mark.parametrize("action", ["", "/cancel"])
+def test_another_tenants_run_looks_like_one_that_does_not_exist(
+    order: str, acme: TenantRef, globex: TenantRef, action: str
+) -> None:
+    client, of_globex = program(acme), submit_order(globex)
+    nobodys = f"exec_{uuid.uuid4()}"
+    bodies = []
+    for run in (of_globex, nobodys):
+        path = f"{RUNS}/{run}{action}"
+        answer = client.post(path) if action else client.get(path)
+        bodies.append(str(problem(answer, 404, "not_found")).replace(run, "…"))
+    assert bodies[0] == bodies[1]
+    with tenant_scope(globex):
+        assert Execution.objects.get().state == "queued"
+
+
+@pytest.mark.parametrize("run", ["1", "exec_", "exec_1", "exec_%00", "x" * 300])
+def test_what_is_no_id_is_refused(
+    order: str, acme: TenantRef, globex: TenantRef, run: str
+) -> None:
+    body = problem(program(acme).get(f"{RUNS}/{run}"), 400, "invalid_input")
+    assert body["field"] == "id"
+
+
+# --- cancelling
+def test_a_run_that_waits_is_cancelled_at_once(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    client, path = program(acme), f"{RUNS}/{submit_order(acme)}"
+    submit_order(globex)
+    cancelled = client.post(f"{path}/cancel")
+    assert cancelled.status_code == 202
+    assert cancelled.json()["state"] == "cancelled"
+    assert {step["state"] for step in cancelled.json()["steps"]} == {"cancelled"}
+    with platform_scope():
+        assert [ticket.tenant_id for ticket in Ticket.objects.all()] == [globex.id]
+    problem(client.post(f"{path}/cancel"), 409, "already_ended")
+
+
+# --- methods, and what goes wrong inside
+@pytest.mark.parametrize("method", ["put", "patch", "delete"])
+def test_a_method_that_there_is_not(
+    order: str, acme: TenantRef, globex: TenantRef, method: str
+) -> None:
+    for path in (RUNS, f"{RUNS}/{submit_order(acme)}"):
+        answer = getattr(program(acme), method)(path)
+        problem(answer, 405, "method_not_allowed")
+        assert "GET" in answer["Allow"]
+
+
+def test_an_error_inside_shows_nothing_of_it(
+    order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("password=hunter2")
+
+    client = program(acme)
+    client.raise_request_exception = False
+    monkeypatch.setattr("executions.api.views.executions", fail)
+    answer = client.get(RUNS)
+    problem(answer, 500, "internal_error")
+    assert b"hunter2" not in answer.content
+    assert b"RuntimeError" not in answer.content
+
+
+def test_a_database_that_goes_away_inside(
+    order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.db import OperationalError
+
+    def fail() -> None:
+        raise OperationalError("password=hunter2")
+
+    client = program(acme)
+    monkeypatch.setattr("executions.api.views.executions", fail)
+    answer = client.get(RUNS)
+    assert "hunter2" not in problem(answer, 503, "unavailable")["detail"]
+    assert answer["Retry-After"] == "5"

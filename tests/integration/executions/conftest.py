@@ -1,0 +1,31 @@
+"""A worker without Celery, and a neighbour: a run of another tenant that must never notice what a test does."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from executions.worker.links import Links
+from executions.worker.machine import Machine
+from tenants.scope import TenantRef
+from tests.factories import everything_of, make_machine, make_placed
+
+
+@pytest.fixture
+def machine(database: None) -> Machine:
+    """A registered worker whose runtimes are stubs."""
+    return make_machine()
+
+
+@pytest.fixture
+def links(machine: Machine) -> Links:
+    """Its links."""
+    return Links(machine)
+
+
+@pytest.fixture
+def neighbour(globex: TenantRef, machine: Machine, links: Links) -> Iterator[None]:
+    """A link of globex is in a step on the same worker during the test; its rows are the same afterwards."""
+    links.begin("neighbour", make_placed(globex, machine), "one")
+    before = everything_of(globex)
+    yield
+    assert everything_of(globex) == before

@@ -1,0 +1,66 @@
+"""Cancelling: a waiting run ends at once, a placed one is asked to, an ended one is left as it is."""
+
+import pytest
+
+from executions.services.executions import AlreadyEnded, request_cancel
+from executions.states import ExecutionState, TicketState
+from executions.transitions.cancel import cancel
+from executions.transitions.claim import claim_step
+from executions.worker.machine import Machine
+from orchestrator.core.errors import NotFound
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import (
+    events_of,
+    everything_of,
+    make_placed,
+    make_run,
+    run_of,
+    steps_of,
+    ticket_of,
+)
+
+pytestmark = pytest.mark.usefixtures("neighbour")
+
+
+def test_a_waiting_run_ends_at_once(acme: TenantRef, machine: Machine) -> None:
+    run_id = make_run(acme)
+    with tenant_scope(acme):
+        assert request_cancel(run_id, actor="ann") == ExecutionState.CANCELLED
+    run = run_of(acme, run_id)
+    assert (run.state, run.outcome, run.code) == ("cancelled", "cancelled", "CANCELLED")
+    assert (run.message, run.next_step) == ("Cancelled by ann.", "")
+    assert steps_of(acme, run_id) == {"one": "cancelled", "two": "cancelled"}
+    assert ticket_of(run_id) is None
+    assert events_of(acme, run_id) == ["execution.queued", "execution.cancelled"]
+
+
+def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: Machine) -> None:
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme):
+        claim_step(placement, "one", worker="w1@test")
+        assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.RUNNING
+    ticket = ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (ticket.state, ticket.cancel_requested) == (TicketState.PLACED, True)
+    assert run_of(acme, placement.execution_id).outcome == ""
+    assert steps_of(acme, placement.execution_id)["one"] == "running"
+
+
+def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: Machine) -> None:
+    run_id = make_run(acme)
+    with tenant_scope(acme):
+        cancel(run_id, message="first")
+    before = everything_of(acme)
+    with tenant_scope(acme), pytest.raises(AlreadyEnded, match="cancelled"):
+        request_cancel(run_id, actor="ann")
+    assert everything_of(acme) == before
+
+
+def test_another_tenants_run_is_not_there(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    run_id = make_run(acme)
+    before = everything_of(acme)
+    with tenant_scope(globex), pytest.raises(NotFound):
+        request_cancel(run_id, actor="mallory")
+    assert everything_of(acme) == before

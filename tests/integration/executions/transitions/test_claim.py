@@ -1,0 +1,118 @@
+"""Claiming a step: once, under the valid placement, and not when the run is to stop."""
+
+from dataclasses import replace
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from executions.models import Execution, Step
+from executions.placement.models import Ticket
+from executions.states import ExecutionState, StepState
+from executions.transitions.cancel import cancel
+from executions.transitions.claim import Claim, Refusal, claim_step
+from executions.transitions.close import hand_back
+from executions.transitions.fence import Placement
+from executions.worker.machine import Machine
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import events_of, make_placed, place, run_of, steps_of
+from tests.integration.executions.threads import at_once
+
+ROUNDS = 25
+
+pytestmark = pytest.mark.usefixtures("neighbour")
+
+
+@pytest.fixture
+def placement(acme: TenantRef, machine: Machine) -> Placement:
+    return make_placed(acme, machine)
+
+
+def claim(tenant: TenantRef, placement: Placement, path: str = "one") -> Claim | Refusal:
+    with tenant_scope(tenant):
+        return claim_step(placement, path, worker="w1@test")
+
+
+def test_the_first_claim_starts_step_and_run(acme: TenantRef, placement: Placement) -> None:
+    assert claim(acme, placement) == Claim(attempt=1)
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.worker) == (ExecutionState.RUNNING, "w1@test")
+    assert run.started_at is not None
+    assert steps_of(acme, placement.execution_id) == {"one": "running", "two": "pending"}
+    assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+
+
+def test_it_is_one_statement(acme: TenantRef, placement: Placement) -> None:
+    with tenant_scope(acme):
+        Execution.objects.exists()  # the scope is entered
+        with CaptureQueriesContext(connection) as queries:
+            claim_step(placement, "one", worker="w1@test")
+    assert len(queries) == 1
+
+
+def test_the_second_claim_is_a_duplicate(acme: TenantRef, placement: Placement) -> None:
+    claim(acme, placement)
+    assert claim(acme, placement) is Refusal.DUPLICATE
+    assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+
+
+@pytest.mark.parametrize("other", [{"epoch": 2}, {"epoch": 0}, {"boot": uuid4()}])
+def test_another_placement_is_stale(
+    acme: TenantRef, placement: Placement, other: dict[str, object]
+) -> None:
+    assert claim(acme, replace(placement, **other)) is Refusal.STALE  # type: ignore[arg-type]
+    assert steps_of(acme, placement.execution_id)["one"] == StepState.PENDING
+
+
+def test_a_run_without_ticket_is_stale(acme: TenantRef, placement: Placement) -> None:
+    with tenant_scope(acme):
+        Ticket.objects.all().delete()
+    assert claim(acme, placement) is Refusal.STALE
+
+
+def test_another_tenants_run_cannot_be_claimed(
+    acme: TenantRef, globex: TenantRef, placement: Placement
+) -> None:
+    assert claim(globex, placement) is Refusal.STALE
+    assert steps_of(acme, placement.execution_id)["one"] == StepState.PENDING
+
+
+def test_not_after_cancelling_was_asked_for(acme: TenantRef, placement: Placement) -> None:
+    with tenant_scope(acme):
+        cancel(placement.execution_id, message="")
+    assert claim(acme, placement) is Refusal.DUPLICATE
+    assert steps_of(acme, placement.execution_id)["one"] == StepState.PENDING
+
+
+def test_a_step_that_ended_under_an_older_epoch_is_done(
+    acme: TenantRef, machine: Machine, placement: Placement
+) -> None:
+    claim(acme, placement)
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
+        hand_back(placement, reason="test")
+    again = place(acme, placement.execution_id, machine)
+    assert claim(acme, again) is Refusal.DONE
+    assert claim(acme, again, "two") == Claim(attempt=1)
+    assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
+
+
+def test_a_lost_claim_is_claimed_again_under_the_next_epoch(
+    acme: TenantRef, machine: Machine, placement: Placement
+) -> None:
+    claim(acme, placement)
+    with tenant_scope(acme):
+        hand_back(placement, reason="test")
+    again = place(acme, placement.execution_id, machine)
+    assert claim(acme, placement) is Refusal.STALE
+    assert claim(acme, again) == Claim(attempt=2)
+
+
+def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: Machine) -> None:
+    for _ in range(ROUNDS):
+        placement = make_placed(acme, machine)
+        both = at_once([partial(claim, acme, placement)] * 2)
+        assert set(both) == {Claim(attempt=1), Refusal.DUPLICATE}
+        assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]

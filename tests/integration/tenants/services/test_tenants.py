@@ -1,0 +1,151 @@
+"""The life of a tenant, and what the audit trail keeps of it."""
+
+import psycopg
+import pytest
+
+from executions.services.offboarding import advance_deletions
+from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from tenants.isolation import Isolation
+from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
+from tenants.roles import Role
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.selectors import tenant_by_host, tenant_by_schema
+from tenants.services.api_keys import create_api_key
+from tenants.services.audit import record
+from tenants.services.tenants import create_tenant, purge_tenant, set_status
+from tenants.statuses import TenantStatus
+
+Server = psycopg.Connection[tuple[object, ...]]
+
+
+def actions(tenant: TenantRef) -> list[str]:
+    """What the audit trail says about a tenant, oldest first."""
+    with platform_scope():
+        entries = AuditEntry.objects.filter(tenant_id=tenant.id).order_by("id")
+        return [f"{entry.actor} {entry.action} {entry.subject}" for entry in entries]
+
+
+def test_a_tenant_is_made_as_asked(acme: TenantRef) -> None:
+    made = create_tenant(
+        schema="initech",
+        name="Initech Ltd",
+        domain="Initech.Example.com",
+        trusted=True,
+        required_isolation=Isolation.DOCKER,
+        max_running=2,
+        actor="tests",
+    )
+    with platform_scope():
+        row = Tenant.objects.select_related("quota").get(pk=made.id)
+        assert (row.schema_name, row.name, row.status) == ("initech", "Initech Ltd", "active")
+        assert (row.trusted, row.required_isolation) == (True, "docker")
+        assert row.quota.max_running == 2
+    assert tenant_by_host("initech.example.com") == tenant_by_schema("initech") == made
+    assert actions(made) == ["tests tenant.create initech"]
+
+
+def test_what_is_not_said_has_safe_defaults(acme: TenantRef) -> None:
+    made = create_tenant(schema="ini_tech", actor="tests")
+    assert tenant_by_host("ini-tech.isolane.test") == made
+    with platform_scope():
+        row = Tenant.objects.get(pk=made.id)
+        assert (row.name, row.trusted, row.required_isolation) == ("ini_tech", False, "shared")
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("schema", {"schema": "public"}),
+        ("max_running", {"max_running": 0}),
+        ("domain", {"domain": "https://initech.example.com"}),
+    ],
+)
+def test_wrong_values_are_refused_by_name(
+    acme: TenantRef, field: str, wrong: dict[str, object]
+) -> None:
+    arguments: dict[str, object] = {"schema": "initech", "actor": "tests", **wrong}
+    with pytest.raises(InvalidInput) as refused:
+        create_tenant(**arguments)  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+def test_suspending_and_resuming_one_leaves_the_other_alone(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    suspended = set_status(schema="acme", status=TenantStatus.SUSPENDED, actor="alice")
+    assert suspended == tenant_by_schema("acme")
+    assert suspended.status == TenantStatus.SUSPENDED
+    assert tenant_by_schema("globex").status == TenantStatus.ACTIVE
+    resumed = set_status(schema="acme", status=TenantStatus.ACTIVE, actor="bob")
+    assert resumed.status == TenantStatus.ACTIVE
+    assert actions(acme)[-2:] == ["alice tenant.suspended acme", "bob tenant.active acme"]
+
+
+def test_deleting_cannot_be_undone(acme: TenantRef, globex: TenantRef) -> None:
+    set_status(schema="acme", status=TenantStatus.DELETING, actor="alice")
+    for status in (TenantStatus.ACTIVE, TenantStatus.SUSPENDED):
+        with pytest.raises(Conflict, match="cannot be undone"):
+            set_status(schema="acme", status=status, actor="alice")
+    set_status(schema="acme", status=TenantStatus.DELETING, actor="alice")  # again: nothing new
+    assert tenant_by_schema("acme").status == TenantStatus.DELETING
+    assert actions(acme).count("alice tenant.deleting acme") == 1
+
+
+def test_an_unknown_tenant_has_no_status(acme: TenantRef) -> None:
+    with pytest.raises(NotFound, match="There is no tenant 'nobody'"):
+        set_status(schema="nobody", status=TenantStatus.SUSPENDED, actor="alice")
+
+
+def test_the_end_of_a_tenant_leaves_only_its_audit_trail(
+    acme: TenantRef, globex: TenantRef, superuser: Server
+) -> None:
+    gone = create_tenant(schema="gone", actor="tests")
+    for tenant in (gone, globex):
+        create_api_key(tenant=tenant, name="key", actor="tests")
+    with platform_scope():
+        user = User.objects.create(username="alice")
+        Membership.objects.create(user=user, tenant_id=gone.id, role=Role.ADMIN)
+    set_status(schema="gone", status=TenantStatus.DELETING, actor="tests")
+
+    advance_deletions()
+
+    with platform_scope():
+        for model in (ApiKey, Membership, Domain, Quota):
+            assert not model.objects.filter(tenant_id=gone.id).exists()
+        assert ApiKey.objects.filter(tenant_id=globex.id).exists()
+        assert User.objects.filter(username="alice").exists()
+    with pytest.raises(NotFound):
+        tenant_by_schema("gone")
+    left = superuser.execute(
+        "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname = 'gone'), "
+        "(SELECT count(*) FROM pg_roles WHERE rolname = %s)",
+        [f"isolane_t_{gone.id}"],
+    )
+    assert left.fetchone() == (0, 0)
+    assert actions(gone)[0] == "tests tenant.create gone"
+    assert actions(gone)[-1] == "system tenant.purged gone"
+
+
+def test_an_interrupted_end_is_taken_up_again(acme: TenantRef, superuser: Server) -> None:
+    gone = create_tenant(schema="gone", actor="tests")
+    set_status(schema="gone", status=TenantStatus.DELETING, actor="tests")
+    superuser.execute("DROP SCHEMA gone CASCADE")
+    for _ in range(2):
+        purge_tenant(gone)
+    assert actions(gone).count("system tenant.purged gone") == 1
+    assert not Tenant.objects.filter(pk=gone.id).exists()
+
+
+def test_a_namesake_of_a_deleted_tenant_sees_nothing_of_it(acme: TenantRef) -> None:
+    old = create_tenant(schema="phoenix", actor="tests")
+    with tenant_scope(old):
+        record(action="test.old", actor="old", tenant=old)
+    set_status(schema="phoenix", status=TenantStatus.DELETING, actor="tests")
+    advance_deletions()
+
+    new = create_tenant(schema="phoenix", actor="tests")
+
+    assert new.id != old.id
+    with tenant_scope(new):
+        assert [entry.action for entry in AuditEntry.objects.all()] == ["tenant.create"]
+    assert "old test.old " in actions(old)

@@ -1,0 +1,242 @@
+"""What operators do in the platform's admin really happens, through the same services as everywhere."""
+
+import re
+from typing import Any
+
+import psycopg
+import pytest
+from django.test import Client
+
+from tenants.models import ApiKey, AuditEntry, Domain, Quota, Tenant
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.selectors import tenant_by_host, tenant_by_schema
+from tenants.services.api_keys import find_api_key
+from tenants.services.tenants import create_tenant
+from tests.integration.tenants.web import staff, visitor
+
+Server = psycopg.Connection[tuple[object, ...]]
+TENANTS = "/admin/tenants/tenant/"
+KEYS = "/admin/tenants/apikey/"
+
+
+@pytest.fixture
+def operator(acme: TenantRef, globex: TenantRef) -> Client:
+    return staff()
+
+
+def page(answer: Any) -> str:
+    assert answer.status_code == 200, answer
+    text: str = answer.content.decode()
+    return text
+
+
+def add(client: Client, **fields: str) -> str:
+    form = {"name": "Initech Ltd", "required_isolation": "shared", **fields}
+    return page(client.post(f"{TENANTS}add/", form, follow=True))
+
+
+def entries(action: str) -> list[tuple[str, str]]:
+    with platform_scope():
+        found = AuditEntry.objects.filter(action=action, actor__startswith="user:")
+        return [(entry.tenant_schema, entry.actor) for entry in found]
+
+
+# --- making tenants
+def test_a_tenant_made_in_the_admin_is_a_whole_one(operator: Client, superuser: Server) -> None:
+    assert "was added successfully" in add(operator, schema_name="initech", trusted="on")
+    made = tenant_by_schema("initech")
+    assert tenant_by_host("initech.isolane.test") == made
+    found = superuser.execute(
+        "SELECT has_schema_privilege(%s, 'initech', 'USAGE')", [f"isolane_t_{made.id}"]
+    )
+    assert found.fetchone() == (True,)
+    with tenant_scope(made):
+        assert Quota.objects.get().max_running == 5
+    assert entries("tenant.create") == [("initech", "user:operator")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "complaint"),
+    [
+        ("postgres", "is reserved; choose another"),
+        ("Initech", "2 to 41 of a-z"),
+        ("acme", "Tenant with this Schema already exists"),
+    ],
+)
+def test_a_name_that_cannot_be_had_is_explained(
+    operator: Client, schema: str, complaint: str
+) -> None:
+    shown = add(operator, schema_name=schema)
+    assert complaint in shown
+    assert 'name="schema_name"' in shown  # the form again, not an error page
+    with platform_scope():
+        assert Tenant.objects.count() == 2
+
+
+def test_what_the_service_refuses_is_explained(operator: Client) -> None:
+    create_tenant(schema="other", domain="initech.isolane.test", actor="tests")
+    shown = add(operator, schema_name="initech")
+    assert "The domain &#x27;initech.isolane.test&#x27; is taken" in shown
+    with platform_scope():
+        assert Tenant.objects.count() == 3
+
+
+# --- changing tenants
+def change(client: Client, tenant: TenantRef, **fields: str) -> str:
+    with platform_scope():
+        domain = Domain.objects.get(tenant_id=tenant.id, is_primary=True)
+    form = {
+        "name": tenant.schema,
+        "trusted": "on",
+        "required_isolation": "shared",
+        "quota-TOTAL_FORMS": "1",
+        "quota-INITIAL_FORMS": "1",
+        "quota-0-tenant": str(tenant.id),
+        "quota-0-max_running": "5",
+        "domains-TOTAL_FORMS": "1",
+        "domains-INITIAL_FORMS": "1",
+        "domains-0-id": str(domain.pk),
+        "domains-0-tenant": str(tenant.id),
+        "domains-0-domain": domain.domain,
+        "domains-0-is_primary": "on",
+        **fields,
+    }
+    return page(client.post(f"{TENANTS}{tenant.id}/change/", form, follow=True))
+
+
+def test_a_quota_is_changed_for_one_tenant(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    fields = {"quota-0-max_running": "17", "required_isolation": "docker"}
+    assert "was changed successfully" in change(operator, acme, **fields)
+    with platform_scope():
+        quotas = dict(Quota.objects.values_list("tenant_id", "max_running"))
+        assert quotas == {acme.id: 17, globex.id: 5}
+        assert Tenant.objects.get(pk=acme.id).required_isolation == "docker"
+    assert entries("tenant.change") == [("acme", "user:operator")]
+
+
+def test_a_schema_keeps_its_name(operator: Client, acme: TenantRef) -> None:
+    change(operator, acme, schema_name="other")
+    assert tenant_by_schema("acme") == acme
+
+
+def change_domain(client: Client, tenant: TenantRef, added: str) -> str:
+    fields = {
+        "domains-TOTAL_FORMS": "2",
+        "domains-1-tenant": str(tenant.id),
+        "domains-1-domain": added,
+    }
+    return change(client, tenant, **fields)
+
+
+def test_a_domain_is_added_in_lower_case(operator: Client, acme: TenantRef) -> None:
+    try:
+        shown = change_domain(operator, acme, "Runs.Acme.example")
+        assert "was changed successfully" in shown
+        assert tenant_by_host("runs.acme.example") == acme
+    finally:
+        with platform_scope():
+            Domain.objects.filter(domain__icontains="acme.example").delete()
+
+
+def test_a_domain_that_is_none_is_explained(operator: Client, acme: TenantRef) -> None:
+    shown = change_domain(operator, acme, "https://acme.example/")
+    assert "is not a host name" in shown
+
+
+# --- statuses
+def act(client: Client, action: str, *tenants: TenantRef) -> str:
+    form = {"action": action, "_selected_action": [str(tenant.id) for tenant in tenants]}
+    return page(client.post(TENANTS, form, follow=True))
+
+
+def test_tenants_are_suspended_and_resumed(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    assert "acme is suspended." in act(operator, "suspend", acme)
+    assert tenant_by_schema("acme").status == "suspended"
+    assert tenant_by_schema("globex").status == "active"
+    act(operator, "resume", acme, globex)
+    assert tenant_by_schema("acme").status == "active"
+    assert entries("tenant.suspended") == [("acme", "user:operator")]
+
+
+def test_there_is_no_deletion_in_bulk(operator: Client, acme: TenantRef) -> None:
+    assert "delete_selected" not in page(operator.get(TENANTS))
+    act(operator, "delete_selected", acme)
+    assert tenant_by_schema("acme").status == "active"
+
+
+@pytest.mark.parametrize("typed", ["", "ACME", "globex"])
+def test_nothing_is_deleted_without_the_name(
+    operator: Client, acme: TenantRef, globex: TenantRef, typed: str
+) -> None:
+    form = {"post": "yes", "confirm_name": typed}
+    shown = page(operator.post(f"{TENANTS}{acme.id}/delete/", form, follow=True))
+    assert "Nothing was deleted: type acme to confirm." in shown
+    assert tenant_by_schema("acme").status == "active"
+
+
+def test_the_typed_name_begins_the_deletion(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    assert "Type <strong>acme</strong>" in page(operator.get(f"{TENANTS}{acme.id}/delete/"))
+    form = {"post": "yes", "confirm_name": "acme"}
+    page(operator.post(f"{TENANTS}{acme.id}/delete/", form, follow=True))
+    assert tenant_by_schema("acme").status == "deleting"
+    assert tenant_by_schema("globex").status == "active"
+    assert entries("tenant.deleting") == [("acme", "user:operator")]
+    assert "cannot be undone" in act(operator, "resume", acme)
+
+
+# --- API keys
+def test_a_key_is_shown_once_works_and_is_revoked(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    form = {"tenant": str(acme.id), "name": "ci", "role": "viewer", "expires_at_0": "", "expires_at_1": ""}  # fmt: skip
+    shown = page(operator.post(f"{KEYS}add/", form, follow=True))
+    keys = set(re.findall(r"isl_[\w-]{43}", shown))
+    assert len(keys) == 1
+    key = keys.pop()
+    client = visitor(authorization=f"Bearer {key}")
+    assert client.get("/api/v1/executions").status_code == 200
+    assert key not in page(operator.get(KEYS))
+    found = find_api_key(key)
+    assert found is not None
+    assert (found.tenant_id, found.role) == (acme.id, "viewer")
+
+    page(operator.post(KEYS, {"action": "revoke", "_selected_action": str(found.pk)}, follow=True))
+    assert client.get("/api/v1/executions").status_code == 401
+    assert entries("api_key.revoke") == [("acme", "user:operator")]
+
+
+def test_a_key_is_neither_changed_nor_deleted(operator: Client, acme: TenantRef) -> None:
+    form = {"tenant": str(acme.id), "name": "ci", "role": "viewer"}
+    operator.post(f"{KEYS}add/", form)
+    with platform_scope():
+        key = ApiKey.objects.get()
+    assert operator.post(f"{KEYS}{key.pk}/change/", form).status_code == 403
+    assert operator.post(f"{KEYS}{key.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+# --- reading
+def test_the_audit_trail_is_read_and_not_written(operator: Client, acme: TenantRef) -> None:
+    act(operator, "suspend", acme)
+    trail = "/admin/tenants/auditentry/"
+    shown = page(operator.get(trail))
+    assert "tenant.suspended" in shown
+    with platform_scope():
+        entry = AuditEntry.objects.get(action="tenant.suspended")
+    page(operator.get(f"{trail}{entry.pk}/change/"))
+    assert operator.get(f"{trail}add/").status_code == 403
+    assert operator.post(f"{trail}{entry.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "tenants/tenant/", "tenants/tenant/add/", "tenants/user/", "tenants/user/add/", "tenants/membership/",
+     "tenants/membership/add/", "tenants/apikey/", "tenants/apikey/add/", "placement/worker/", "placement/ticket/"],
+)  # fmt: skip
+def test_every_page_opens(operator: Client, path: str) -> None:
+    page(operator.get(f"/admin/{path}"))

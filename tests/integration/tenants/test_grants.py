@@ -1,0 +1,129 @@
+"""Who may do what on the tables of public, as PostgreSQL itself sees it."""
+
+import psycopg
+import pytest
+
+from tenants.grants import shared_tables
+from tenants.scope import TenantRef
+
+Server = psycopg.Connection[tuple[object, ...]]
+PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
+
+# Everything that is granted; a table that is not named here is closed.
+LOGIN = {
+    "tenants_tenant": {"SELECT"},
+    "tenants_domain": {"SELECT"},
+    "tenants_membership": {"SELECT"},
+    "tenants_apikey": {"SELECT"},
+    "tenants_user": {"SELECT"},
+    "django_session": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+}
+TENANT = {
+    "tenants_auditentry": {"SELECT", "INSERT"},
+    "tenants_quota": {"SELECT"},
+    "placement_ticket": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "placement_catalogue": {"SELECT"},
+}
+
+
+def granted(superuser: Server, role: str) -> dict[str, set[str]]:
+    """What a role may do on which table of public, its memberships included."""
+    rows = superuser.execute(
+        """SELECT c.relname, p FROM pg_class c, unnest(%(privileges)s::text[]) p
+           WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
+             AND c.relname NOT LIKE 'pg_stat_statements%%' AND has_table_privilege(%(role)s, c.oid, p)""",
+        {"privileges": list(PRIVILEGES), "role": role},
+    )
+    found: dict[str, set[str]] = {}
+    for table, privilege in rows.fetchall():
+        found.setdefault(str(table), set()).add(str(privilege))
+    return found
+
+
+def column_grants(superuser: Server, role: str) -> set[tuple[object, ...]]:
+    rows = superuser.execute(
+        """SELECT c.relname, a.attname, x.privilege_type
+           FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid, aclexplode(a.attacl) x
+           WHERE c.relnamespace = 'public'::regnamespace AND x.grantee = %s::regrole""",
+        [role],
+    )
+    return set(rows.fetchall())
+
+
+@pytest.mark.usefixtures("acme", "globex")
+def test_the_login_role_can_look_tenants_up_and_sign_people_in(superuser: Server) -> None:
+    assert granted(superuser, "isolane_login") == LOGIN
+    assert column_grants(superuser, "isolane_login") == {
+        ("tenants_user", "last_login", "UPDATE"),
+        ("tenants_user", "password", "UPDATE"),
+    }
+
+
+def test_a_tenants_role_has_what_a_run_needs(
+    acme: TenantRef, globex: TenantRef, superuser: Server
+) -> None:
+    for role in ("isolane_tenants", f"isolane_t_{acme.id}", f"isolane_t_{globex.id}"):
+        assert granted(superuser, role) == TENANT
+        assert column_grants(superuser, role) == set()
+
+
+@pytest.mark.usefixtures("acme", "globex")
+def test_nothing_is_granted_to_everybody(superuser: Server) -> None:
+    assert granted(superuser, "public") == {}
+    assert superuser.execute(
+        "SELECT has_schema_privilege('public', 'public', 'CREATE'), "
+        "has_database_privilege('public', 'isolane', 'CONNECT')"
+    ).fetchone() == (False, False)
+
+
+@pytest.mark.usefixtures("acme", "globex")
+def test_sequences_are_the_platforms(superuser: Server) -> None:
+    rows = superuser.execute(
+        """SELECT r, c.relname FROM pg_class c, unnest(ARRAY['isolane_login', 'isolane_tenants']) r
+           WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'S'
+             AND has_sequence_privilege(r, c.oid, 'USAGE, SELECT, UPDATE')"""
+    )
+    assert rows.fetchall() == []
+
+
+@pytest.mark.usefixtures("acme", "globex")
+def test_the_platform_may_use_every_table_but_change_none(superuser: Server) -> None:
+    rights = granted(superuser, "isolane_platform")
+    assert set(rights) >= {table for table, _, _ in shared_tables()}
+    assert all(right == {"SELECT", "INSERT", "UPDATE", "DELETE"} for right in rights.values())
+
+
+def tables_with_tenants_rows() -> set[str]:
+    return {table for table, has_tenant_id, _ in shared_tables() if has_tenant_id}
+
+
+@pytest.mark.usefixtures("acme", "globex")
+def test_the_models_tell_of_every_table_with_tenants_rows(superuser: Server) -> None:
+    rows = superuser.execute(
+        "SELECT table_name FROM information_schema.columns "
+        "WHERE table_schema = 'public' AND column_name = 'tenant_id'"
+    )
+    found = {str(row[0]) for row in rows.fetchall()}
+    assert found == tables_with_tenants_rows() >= {"placement_ticket", "tenants_apikey"}
+
+
+@pytest.mark.usefixtures("acme", "globex")
+def test_rows_of_tenants_are_secured_row_by_row(superuser: Server) -> None:
+    rows = superuser.execute(
+        """SELECT c.relname, p.policyname, p.cmd, p.roles::text[], p.qual, p.with_check
+           FROM pg_class c JOIN pg_policies p ON p.tablename = c.relname AND p.schemaname = 'public'
+           WHERE c.relnamespace = 'public'::regnamespace AND c.relrowsecurity"""
+    )
+    policies: dict[str, dict[object, tuple[object, ...]]] = {}
+    for table, policy, *said in rows.fetchall():
+        policies.setdefault(str(table), {})[policy] = tuple(said)
+    own = "(tenant_id = ( SELECT isolane_tenant_id() AS isolane_tenant_id))"
+    assert set(policies) == tables_with_tenants_rows()
+    for table, found in policies.items():
+        expected = {
+            "tenant_rows": ("ALL", ["isolane_tenants"], own, own),
+            "platform_rows": ("ALL", ["isolane_platform"], "true", "true"),
+        }
+        if table in LOGIN:
+            expected["login_rows"] = ("SELECT", ["isolane_login"], "true", None)
+        assert found == expected, table

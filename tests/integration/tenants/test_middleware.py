@@ -1,0 +1,164 @@
+"""Whose request it is: by host name, by API key, by session; and never another tenant's."""
+
+import uuid
+
+import pytest
+from django.db import InterfaceError, OperationalError
+
+from tenants.models import User
+from tenants.roles import Role
+from tenants.scope import TenantRef, platform_scope
+from tenants.services.api_keys import HINT_LENGTH, create_api_key, revoke_api_key
+from tenants.services.tenants import set_status
+from tenants.statuses import TenantStatus
+from tests.integration.tenants.web import host_of, member, problem, program, staff, visitor
+
+RUNS = "/api/v1/executions"
+
+
+# --- programs
+def test_a_key_on_the_base_host_and_on_its_own(acme: TenantRef, globex: TenantRef) -> None:
+    for tenant in (acme, globex):
+        for host in ("isolane.test", "ISOLANE.test:8000", "127.0.0.1", "[::1]", host_of(tenant)):
+            assert program(tenant, host=host).get(RUNS).status_code == 200, host
+
+
+def test_a_key_at_another_tenants_host_looks_like_one_that_nobody_has(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    unknown = visitor(host_of(globex), "Bearer isl_nobody").get(RUNS)
+    strayed = program(acme, host=host_of(globex)).get(RUNS)
+    problem(unknown, 401, "not_authenticated")
+    assert (strayed.status_code, strayed.content) == (401, unknown.content)
+    assert strayed.headers == unknown.headers
+
+
+def test_a_revoked_key_is_refused(acme: TenantRef, globex: TenantRef) -> None:
+    key = create_api_key(tenant=acme, name="ci", actor="tests")
+    client = visitor(authorization=f"bearer {key}")
+    assert client.get(RUNS).status_code == 200
+    revoke_api_key(tenant=acme, hint=key[:HINT_LENGTH], actor="tests")
+    refused = client.get(RUNS)
+    problem(refused, 401, "not_authenticated")
+    assert refused["WWW-Authenticate"] == 'Bearer realm="isolane"'
+
+
+@pytest.mark.parametrize("header", ["Basic dXNlcjpwdw==", "isl_key", "Bearer", "Bearer x y"])
+def test_another_authorization_is_refused(acme: TenantRef, globex: TenantRef, header: str) -> None:
+    for host in ("isolane.test", host_of(acme)):
+        problem(visitor(host, header).get(RUNS), 401, "not_authenticated")
+
+
+def test_nobody_is_told_to_say_who_he_is(acme: TenantRef, globex: TenantRef) -> None:
+    for host in ("isolane.test", host_of(acme)):
+        problem(visitor(host).get(RUNS), 401, "not_authenticated")
+
+
+# --- people
+def test_a_member_sees_the_tenant_of_the_host(acme: TenantRef, globex: TenantRef) -> None:
+    assert member(acme, Role.VIEWER).get(RUNS).status_code == 200
+
+
+def test_who_is_no_member_is_nobody(acme: TenantRef, globex: TenantRef) -> None:
+    problem(member(acme, None).get(RUNS), 401, "not_authenticated")
+
+
+def test_a_member_is_nobody_at_another_tenants_host(acme: TenantRef, globex: TenantRef) -> None:
+    client = member(acme, Role.ADMIN)
+    problem(client.get(RUNS, headers={"host": host_of(globex)}), 401, "not_authenticated")
+
+
+def test_a_member_has_no_tenant_on_the_base_host(acme: TenantRef, globex: TenantRef) -> None:
+    client = member(acme, Role.ADMIN)
+    problem(client.get(RUNS, headers={"host": "isolane.test"}), 401, "not_authenticated")
+
+
+def test_a_key_counts_more_than_a_session(acme: TenantRef, globex: TenantRef) -> None:
+    client = member(acme, Role.VIEWER, enforce_csrf_checks=True)
+    key = create_api_key(tenant=acme, name="ci", role=Role.OPERATOR, actor="tests")
+    run = f"{RUNS}/exec_{uuid.uuid4()}/cancel"
+    headers = {"authorization": f"Bearer {key}"}
+    problem(client.post(run, headers=headers), 404, "not_found")  # neither forbidden nor CSRF
+
+
+# --- tenants that take no work
+@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.DELETING])
+def test_a_tenant_that_is_not_active(
+    acme: TenantRef, globex: TenantRef, status: TenantStatus
+) -> None:
+    clients = [program(acme), program(acme, host=host_of(acme)), member(acme, Role.ADMIN)]
+    set_status(schema="acme", status=status, actor="tests")
+    for client in clients:
+        body = problem(client.get(RUNS), 409, "tenant_not_active")
+        assert f"'acme' is {status}" in body["detail"]
+    assert program(globex).get(RUNS).status_code == 200
+
+
+# --- addresses
+def test_an_unknown_host(acme: TenantRef, globex: TenantRef) -> None:
+    for client in (visitor("nobody.isolane.test"), program(acme, host="nobody.isolane.test")):
+        for path in (RUNS, "/admin/", "/api/docs/", "/"):
+            problem(client.get(path), 404, "not_found")
+
+
+def test_a_host_that_is_not_ours(acme: TenantRef) -> None:
+    problem(visitor("evil.example.com").get(RUNS), 400, "invalid_input")
+
+
+def test_an_unknown_path(acme: TenantRef, globex: TenantRef) -> None:
+    for client in (visitor(), visitor(host_of(acme)), program(acme)):
+        problem(client.get("/no/such/page"), 404, "not_found")
+
+
+def test_the_process_says_that_it_answers(acme: TenantRef) -> None:
+    assert visitor().get("/healthz").content == b"ok\n"
+
+
+# --- the platform's admin
+def test_there_is_no_admin_on_a_tenants_host(acme: TenantRef, globex: TenantRef) -> None:
+    for client in (visitor(host_of(acme)), staff(host=host_of(acme)), member(acme, Role.ADMIN)):
+        for path in ("/admin/", "/admin/login/", "/admin/tenants/tenant/"):
+            problem(client.get(path), 404, "not_found")
+
+
+def test_the_admin_is_for_staff_only(acme: TenantRef, globex: TenantRef) -> None:
+    page = "/admin/tenants/tenant/"
+    for client in (visitor(), staff(is_staff=False)):
+        answer = client.get(page)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/admin/login/")
+    with platform_scope():
+        User.objects.update(is_staff=True, is_superuser=True)
+    assert client.get(page).status_code == 200
+    with platform_scope():
+        User.objects.update(is_active=False)
+    assert client.get(page).status_code == 302
+
+
+def test_staff_can_sign_in_and_out(acme: TenantRef) -> None:
+    with platform_scope():
+        User.objects.create_superuser(username="admin", password="a long password")
+    client = visitor()
+    wrong = client.post("/admin/login/", {"username": "admin", "password": "wrong"})
+    assert b"Please enter the correct" in wrong.content
+    right = {"username": "admin", "password": "a long password"}
+    assert client.post("/admin/login/?next=/admin/", right)["Location"] == "/admin/"
+    assert client.get("/admin/").status_code == 200
+    client.post("/admin/logout/")
+    assert client.get("/admin/").status_code == 302
+
+
+# --- the database is away
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_database_that_is_away(
+    acme: TenantRef, globex: TenantRef, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = program(acme, host=host_of(acme))
+
+    def fail(_host: str) -> None:
+        raise error("password=hunter2")
+
+    monkeypatch.setattr("tenants.middleware.tenant_by_host", fail)
+    away = client.get(RUNS)
+    assert "hunter2" not in problem(away, 503, "unavailable")["detail"]
+    assert away["Retry-After"] == "5"
