@@ -26,14 +26,15 @@ def admit_and_send(*, bounded: bool = False) -> None:
     """Give free slots to waiting runs and send their chains; from web with one short try."""
     with login_scope():  # a request's own tenant must not be in the way of others'
         for placed in admit():
-            send(placed, bounded=bounded)
+            if not send(placed, bounded=bounded):
+                return  # the broker is away; each try would cost seconds, and the workers send the rest
 
 
-def send(placed: Placed, *, bounded: bool = False) -> None:
-    """Send what is left of a run to the lane it is placed on."""
+def send(placed: Placed, *, bounded: bool = False) -> bool:
+    """Send what is left of a run to the lane it is placed on; false if the broker did not take it."""
     spec = _spec(placed)
     if spec is None:
-        return
+        return True
     try:
         if bounded:
             _publish_bounded(spec)
@@ -44,11 +45,17 @@ def send(placed: Placed, *, bounded: bool = False) -> None:
             "chain not sent; the worker will send it",
             extra={"event": "CHAIN_NOT_SENT", "execution_id": str(placed.execution_id)},
         )
+        return False
+    return True
 
 
 def _publish_bounded(spec: ChainSpec) -> None:
-    timeouts = {"socket_timeout": BOUNDED_SECONDS, "socket_connect_timeout": BOUNDED_SECONDS}
-    options = {**current_app.conf.broker_transport_options, **timeouts}
+    limits = {
+        "socket_timeout": BOUNDED_SECONDS,
+        "socket_connect_timeout": BOUNDED_SECONDS,
+        "max_retries": 0,  # kombu would sleep for two seconds and connect again
+    }
+    options = {**current_app.conf.broker_transport_options, **limits}
     with current_app.connection_for_write(
         transport_options=options, connect_timeout=BOUNDED_SECONDS
     ) as connection:

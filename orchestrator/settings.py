@@ -56,6 +56,7 @@ DATABASE_ROUTERS = [TENANT_SYNC_ROUTER]
 TENANT_LIMIT_SET_CALLS = True
 
 MIDDLEWARE = [
+    "orchestrator.core.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -132,9 +133,7 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- Static files (admin and API docs) are served by web itself, straight from the packages.
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "static"
 WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = True
 
 # --- REST
 REST_FRAMEWORK = {

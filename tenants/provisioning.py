@@ -114,20 +114,22 @@ def create_schema(tenant_id: int, schema: str) -> None:
     connection = owner_connection()
     if not connection.in_atomic_block:
         raise RuntimeError("create_schema needs a transaction on the owner's connection")
-    names = {"schema": sql.Identifier(schema), "template": sql.Identifier(TEMPLATE_SCHEMA)}
-    before, after = (
-        sql.SQL(text).format(**names).as_string()
-        for text in (
-            "CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}",
-            "INSERT INTO {schema}.django_migrations (app, name, applied) "
-            "SELECT app, name, applied FROM {template}.django_migrations ORDER BY id; "
-            "SET LOCAL search_path TO public",
-        )
-    )
     with connection.cursor() as cursor:
         role = create_tenant_role(cursor, tenant_id)
         copied = statements(read_schema(cursor, TEMPLATE_SCHEMA))
-        cursor.execute(";\n".join([before, *copied, *tenant_grants(schema, role), after]))
+        script = ";\n".join([*copied, *tenant_grants(schema, role)])
+        cursor.execute(
+            sql.SQL(
+                "CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema};\n{script};\n"
+                "INSERT INTO {schema}.django_migrations (app, name, applied) "
+                "SELECT app, name, applied FROM {template}.django_migrations ORDER BY id;\n"
+                "SET LOCAL search_path TO public"
+            ).format(
+                schema=sql.Identifier(schema),
+                template=sql.Identifier(TEMPLATE_SCHEMA),
+                script=sql.SQL(script),  # its own braces are left alone
+            )
+        )
 
 
 def create_tenant_role(cursor: CursorWrapper, tenant_id: int) -> str:

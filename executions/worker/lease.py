@@ -40,6 +40,7 @@ class LeaseLoop(threading.Thread):
         self._machine = machine
         self._stopping = threading.Event()
         self._exit_process = exit_process
+        self._broker_away = False
 
     def run(self) -> None:
         """Once a second, also while PostgreSQL is away."""
@@ -71,6 +72,7 @@ class LeaseLoop(threading.Thread):
             self._drop_everything()
             return
         self._machine.renewed()
+        self._broker_away = False
         keys = {(ticket.execution_id, ticket.epoch) for ticket in held}
         for context in open_before:
             if context.key not in keys:
@@ -125,16 +127,19 @@ class LeaseLoop(threading.Thread):
         contexts.restart_idle(placement.key)
         if claimed:
             self._end(placement, cancel=False, reason="claimed, but active in no thread")
-            return
-        send(
-            Placed(
-                execution_id=placement.execution_id,
-                tenant_id=placement.tenant_id,
-                epoch=placement.epoch,
-                boot=placement.boot,
-                lane=self._machine.lane,
-            )
+        elif not self._broker_away:
+            self._send(placement)
+
+    def _send(self, placement: Placement) -> None:
+        """One short try, and after a failure no other in this turn: the lease must not wait for the broker."""
+        placed = Placed(
+            execution_id=placement.execution_id,
+            tenant_id=placement.tenant_id,
+            epoch=placement.epoch,
+            boot=placement.boot,
+            lane=self._machine.lane,
         )
+        self._broker_away = not send(placed, bounded=True)
 
     def _end(self, placement: Placement, *, cancel: bool, reason: str) -> None:
         if context := self._machine.contexts.get(placement.key):

@@ -67,11 +67,13 @@ class Links:
     def begin(self, task_id: str, placement: Placement, path: str) -> None:
         """Claim the step, then open or join the context; what happened is kept under the task's id."""
         self._machine.contexts.link_begins(placement.key)
-        note = Note(placement=placement, refusal=Refusal.STALE)
+        note = Note(placement=placement)
         with self._lock:
             self._notes[task_id] = note
         if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
-            return  # the loop hands the placement back, or others have ended it
+            # The loop hands the placement back, or others have ended it.
+            note.refusal = Refusal.STALE
+            return
         with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
             claimed = claim_step(placement, path, worker=self._machine.node_name)
             if isinstance(claimed, Refusal):
@@ -106,8 +108,10 @@ class Links:
             raise NoClaim("task_prerun left no note for this link")
         if note.refusal is Refusal.DONE:
             return
+        if note.refusal is not None:
+            raise Ignore(note.refusal.value)
         if note.context is None or note.claim is None:
-            raise Ignore(str(note.refusal))
+            raise NoClaim("task_prerun could not claim this link")
         result = self._result(note.context, note.claim, path, note.error)
         self._settle(note.context, result, is_last_of_window=is_last_of_window)
 

@@ -11,7 +11,7 @@ from orchestrator.core.errors import Unavailable
 from tenants.isolation import Isolation
 from tenants.scope import platform_scope
 from tenants.selectors import all_tenants, tenant_by_schema, tenants_being_deleted
-from tenants.services.tenants import create_tenant, set_status
+from tenants.services.tenants import create_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
 
 WAIT_SECONDS = 120
@@ -33,7 +33,7 @@ def tenants() -> None:
     "--isolation",
     default="shared",
     show_default=True,
-    type=click.Choice(["shared", "process", "docker", "kubernetes"]),
+    type=click.Choice([level.value for level in Isolation]),
     help="The weakest isolation that its runs may have.",
 )
 @click.option("--max-running", default=5, show_default=True, help="Runs at the same time.")
@@ -51,6 +51,36 @@ def create(
         actor=actor(),
     )
     click.echo(f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first")
+
+
+@tenants.command("set")
+@click.argument("schema")
+@click.option("--name", default=None, help="A name for people.")
+@click.option(
+    "--trusted/--untrusted",
+    default=None,
+    help="May share a process with other trusted tenants' runs.",
+)
+@click.option("--isolation", default=None, type=click.Choice([level.value for level in Isolation]))
+@click.option("--max-running", default=None, type=int, help="Runs at the same time.")
+def set_(
+    *,
+    schema: str,
+    name: str | None,
+    trusted: bool | None,
+    isolation: str | None,
+    max_running: int | None,
+) -> None:
+    """Change SCHEMA's name, trust, isolation or quota; what is not given stays."""
+    update_tenant(
+        schema=schema,
+        name=name,
+        trusted=trusted,
+        required_isolation=Isolation(isolation) if isolation else None,
+        max_running=max_running,
+        actor=actor(),
+    )
+    click.echo(f"Tenant {schema} is changed.")
 
 
 @tenants.command("list")

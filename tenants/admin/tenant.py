@@ -146,7 +146,8 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
             except IsolaneError as error:
                 self.message_user(request, error.detail, messages.ERROR)
             else:
-                self.message_user(request, f"{tenant.schema_name} is {status}.", messages.SUCCESS)
+                message = f"Tenant {tenant.schema_name} is {status}."
+                self.message_user(request, message, messages.SUCCESS)
 
     # --- deletion asks for the name, and happens in the background
     def get_actions(self, request: HttpRequest) -> Any:

@@ -16,7 +16,7 @@ class Domain(HasRights, DomainMixin):  # type: ignore[misc]  # django-tenants ha
     def clean(self) -> None:
         """The same rule as everywhere, for forms."""
         try:
-            self.domain = check_domain(str(self.domain))
+            self.domain: str = check_domain(self.domain)
         except InvalidInput as error:
             raise ValidationError({"domain": error.detail}) from None
 

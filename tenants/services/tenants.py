@@ -1,5 +1,7 @@
 """Making, suspending, resuming and deleting tenants."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import IntegrityError, ProgrammingError, transaction
 from psycopg import Error as DbError
@@ -73,6 +75,32 @@ def create_tenant(
     return ref
 
 
+def update_tenant(
+    *,
+    schema: str,
+    actor: str,
+    name: str | None = None,
+    trusted: bool | None = None,
+    required_isolation: Isolation | None = None,
+    max_running: int | None = None,
+) -> None:
+    """Change what was said about a tenant; what is not given stays."""
+    given = {"name": name, "trusted": trusted, "required_isolation": required_isolation}
+    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    if max_running is not None and max_running < 1:
+        raise InvalidInput(f"max_running is {max_running}; use 1 or more.", field="max_running")
+    with platform_scope(), transaction.atomic():
+        tenant = Tenant.objects.filter(schema_name=schema).first()
+        if tenant is None:
+            raise _no_tenant(schema)
+        if changes:
+            Tenant.objects.filter(pk=tenant.pk).update(**changes)
+        if max_running is not None:
+            Quota.objects.filter(tenant_id=tenant.pk).update(max_running=max_running)
+            changes["max_running"] = max_running
+        record(action="tenant.change", actor=actor, tenant=tenant.ref, subject=schema, **changes)
+
+
 def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
     """Suspend or resume a tenant, or begin to delete it; a tenant being deleted stays so."""
     with platform_scope(), transaction.atomic():
@@ -83,9 +111,7 @@ def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
         )
         tenant = Tenant.objects.filter(schema_name=schema).first()
         if tenant is None:
-            raise NotFound(
-                f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="schema"
-            )
+            raise _no_tenant(schema)
         if not changed and status != TenantStatus.DELETING:
             raise Conflict(
                 f"Tenant {schema!r} is being deleted; that cannot be undone.", field="schema"
@@ -103,3 +129,9 @@ def purge_tenant(tenant: TenantRef) -> None:
         gone, _ = Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
         if gone:
             record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)
+
+
+def _no_tenant(schema: str) -> NotFound:
+    return NotFound(
+        f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="schema"
+    )

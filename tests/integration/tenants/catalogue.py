@@ -95,7 +95,7 @@ def dumped(schema: str = "", *options: str, role: str = "") -> str:
     """Return what pg_dump writes of a schema, or of all of them, with the same names taken out."""
     url = make_conninfo(SERVERS.superuser_url, dbname="isolane")
     chosen = [f"--schema={schema}"] if schema else []
-    command = [PG_DUMP, "--schema-only", "--no-comments", *chosen, *options, url]
+    command = [str(PG_DUMP), "--schema-only", "--no-comments", *chosen, *options, url]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     # Comments say which schema; \restrict and \unrestrict carry a random word.
     lines = [line for line in text.splitlines() if line and not line.startswith(("--", "\\"))]

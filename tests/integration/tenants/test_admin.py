@@ -154,7 +154,7 @@ def act(client: Client, action: str, *tenants: TenantRef) -> str:
 def test_tenants_are_suspended_and_resumed(
     operator: Client, acme: TenantRef, globex: TenantRef
 ) -> None:
-    assert "acme is suspended." in act(operator, "suspend", acme)
+    assert "Tenant acme is suspended." in act(operator, "suspend", acme)
     assert tenant_by_schema("acme").status == "suspended"
     assert tenant_by_schema("globex").status == "active"
     act(operator, "resume", acme, globex)

@@ -120,7 +120,7 @@ def test_rows_of_tenants_are_secured_row_by_row(superuser: Server) -> None:
     own = "(tenant_id = ( SELECT isolane_tenant_id() AS isolane_tenant_id))"
     assert set(policies) == tables_with_tenants_rows()
     for table, found in policies.items():
-        expected = {
+        expected: dict[object, tuple[object, ...]] = {
             "tenant_rows": ("ALL", ["isolane_tenants"], own, own),
             "platform_rows": ("ALL", ["isolane_platform"], "true", "true"),
         }

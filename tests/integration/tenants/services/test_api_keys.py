@@ -34,7 +34,9 @@ def test_the_key_itself_is_nowhere_in_the_database(
     assert any(key[:HINT_LENGTH] in str(row) for row in rows)
 
 
-@pytest.mark.parametrize("expires_in, valid", [(timedelta(hours=1), True), (timedelta(0), False)])
+@pytest.mark.parametrize(
+    ("expires_in", "valid"), [(timedelta(hours=1), True), (timedelta(0), False)]
+)
 def test_a_key_ends_when_it_expires(acme: TenantRef, expires_in: timedelta, valid: bool) -> None:
     key = create_api_key(
         tenant=acme, name="ci", expires_at=timezone.now() + expires_in, actor="tests"

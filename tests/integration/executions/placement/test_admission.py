@@ -1,0 +1,175 @@
+"""Admission on real rows: by quota and capacity, each ticket once, and no request to admit is lost."""
+
+from collections import Counter
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from executions.placement import admission
+from executions.placement.admission import ADMISSION_LOCK, Placed, admit
+from executions.placement.models import Ticket, Worker
+from executions.placement.rules import Decision, Snapshot
+from executions.worker.machine import Machine
+from resources.runtimes.stub import succeeds
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import (
+    let_lapse,
+    make_machine,
+    make_run,
+    set_quota,
+    ticket_of,
+)
+from tests.integration.executions.threads import at_once, in_thread
+
+Server = psycopg.Connection[tuple[object, ...]]
+
+
+def ids(placed: list[Placed]) -> list[UUID]:
+    return [found.execution_id for found in placed]
+
+
+def make_runs(tenant: TenantRef, count: int) -> list[UUID]:
+    return [make_run(tenant) for _ in range(count)]
+
+
+def test_the_placement_is_written_and_told(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    runs = {tenant.id: make_run(tenant) for tenant in (acme, globex)}
+    placed = {found.tenant_id: found for found in admit()}
+    assert placed == {
+        tenant_id: Placed(
+            execution_id=run_id,
+            tenant_id=tenant_id,
+            epoch=1,
+            boot=machine.boot,
+            lane=machine.lane,
+        )
+        for tenant_id, run_id in runs.items()
+    }
+    for run_id in runs.values():
+        ticket = ticket_of(run_id)
+        assert ticket is not None
+        assert (ticket.state, ticket.worker_id) == ("placed", machine.boot)
+    assert admit() == []
+
+
+def test_each_tenant_up_to_its_quota_in_the_order_of_waiting(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    set_quota(acme, 2)
+    first = make_runs(acme, 3)
+    second = make_runs(globex, 1)
+    assert ids(admit()) == [*first[:2], *second]
+    set_quota(acme, 3)
+    assert ids(admit()) == first[2:]
+
+
+def test_up_to_the_capacity_of_the_workers(acme: TenantRef, globex: TenantRef) -> None:
+    small, big = make_machine(capacity=1), make_machine(capacity=2)
+    runs = [make_run(tenant) for tenant in (acme, globex, acme, globex)]
+    placed = admit()
+    assert ids(placed) == runs[:3]
+    assert Counter(found.boot for found in placed) == {small.boot: 1, big.boot: 2}
+
+
+@pytest.mark.parametrize("why", ["lapsed", "draining"])
+def test_a_worker_that_is_about_to_end_gets_nothing(
+    acme: TenantRef, globex: TenantRef, machine: Machine, why: str
+) -> None:
+    runs = [make_run(tenant) for tenant in (acme, globex)]
+    if why == "lapsed":
+        let_lapse(machine)
+    else:
+        with platform_scope():
+            Worker.objects.update(draining=True)
+    assert admit() == []
+    other = make_machine()
+    assert {(found.execution_id, found.boot) for found in admit()} == {
+        (run_id, other.boot) for run_id in runs
+    }
+
+
+def test_runs_go_only_where_their_catalogue_is(acme: TenantRef, globex: TenantRef) -> None:
+    old = make_machine()
+    bound_to_old = [make_run(tenant) for tenant in (acme, globex)]
+    make_machine(script={"work": succeeds(1), "more": succeeds(2)}, name="newer")
+    assert {found.boot for found in admit()} == {old.boot}
+    assert all(ticket_of(run_id) for run_id in bound_to_old)
+
+
+def test_runs_that_no_worker_can_take_do_not_block_their_tenants_others(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    set_quota(acme, 1)
+    make_run(acme)  # bound to the first catalogue, which goes away
+    let_lapse(machine)
+    newer = make_machine(script={"work": succeeds(1), "more": succeeds(2)})
+    runs = [make_run(tenant) for tenant in (acme, globex)]
+    placed = admit()
+    assert ids(placed) == runs
+    assert {found.boot for found in placed} == {newer.boot}
+
+
+def test_a_run_that_is_to_be_cancelled_is_not_placed(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    make_run(acme)
+    with tenant_scope(acme):
+        Ticket.objects.update(cancel_requested=True)
+    other = make_run(globex)
+    assert ids(admit()) == [other]
+
+
+def test_two_at_once_place_each_ticket_once(acme: TenantRef, globex: TenantRef) -> None:
+    for _ in range(10):
+        host = make_machine(capacity=4)
+        runs = [make_run(tenant) for tenant in (acme, globex, acme, globex)]
+        first, second = at_once([admit, admit])
+        assert Counter(ids(first + second)) == Counter(runs)
+        with platform_scope():
+            Ticket.objects.all().delete()
+            Worker.objects.filter(boot=host.boot).delete()
+
+
+def test_more_than_a_batch_is_placed_in_one_go(
+    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "BATCH", 2)
+    runs = [make_run(tenant) for tenant in (acme, globex, acme, globex, acme)]
+    assert ids(admit()) == runs
+
+
+# --- no lost wake-up
+def test_while_another_holds_the_lock_nothing_is_placed(
+    acme: TenantRef, globex: TenantRef, machine: Machine, superuser: Server
+) -> None:
+    runs = [make_run(tenant) for tenant in (acme, globex)]
+    superuser.execute("SELECT pg_advisory_lock(%s)", [ADMISSION_LOCK])
+    assert admit() == []
+    superuser.execute("SELECT pg_advisory_unlock(%s)", [ADMISSION_LOCK])
+    assert ids(admit()) == runs
+
+
+def test_the_holder_places_what_came_while_it_held_the_lock(
+    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request is committed after the holder's snapshot and finds the lock taken."""
+    first = make_run(acme)
+    second: list[UUID] = []
+    refused: list[list[Placed]] = []
+    decide = admission.decide
+
+    def submit_and_admit() -> list[Placed]:
+        second.append(make_run(globex))
+        return admit()
+
+    def decide_slowly(snapshot: Snapshot) -> list[Decision]:
+        if not second:
+            refused.append(in_thread(submit_and_admit).result(timeout=20))
+        return decide(snapshot)
+
+    monkeypatch.setattr(admission, "decide", decide_slowly)
+    assert ids(admit()) == [first, *second]
+    assert refused == [[]]

@@ -1,0 +1,108 @@
+"""`isolane blueprints` and `isolane executions`, of one tenant beside another, without a worker."""
+
+import json
+from pathlib import Path
+
+import pytest
+import redis
+
+from executions.models import Blueprint, Execution
+from executions.placement.models import Ticket
+from orchestrator.core.errors import InvalidInput, NotFound
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.integration.executions.api.runs import offer_nodes
+from tests.integration.orchestrator.cli.conftest import Isolane
+
+ORDER = str(Path(__file__).parents[4] / "examples" / "order.yaml")
+
+
+@pytest.fixture
+def pushed(isolane: Isolane, broker: "redis.Redis", acme: TenantRef, globex: TenantRef) -> None:
+    """The example's blueprint in both tenants."""
+    offer_nodes()
+    for tenant in ("acme", "globex"):
+        assert isolane("blueprints", "push", ORDER, "--tenant", tenant).exit_code == 0
+
+
+def submit(isolane: Isolane, tenant: str, *options: str) -> str:
+    submitted = isolane("executions", "submit", "order", "--tenant", tenant, *options)
+    assert submitted.exit_code == 0
+    return str(submitted.output.strip())
+
+
+def test_a_blueprint_is_published_once_and_for_one_tenant(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    offer_nodes()
+    push = ("blueprints", "push", ORDER, "--tenant", "acme")
+    assert isolane(*push).output == "order@1 published for acme.\n"
+    assert isolane(*push).output == "order@1 unchanged for acme.\n"
+    assert " order " in isolane("blueprints", "list", "--tenant", "acme").output
+    assert " order " not in isolane("blueprints", "list", "--tenant", "globex").output
+
+
+def test_a_wrong_blueprint_is_refused(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef, tmp_path: Path
+) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("name: wrong\n")
+    with pytest.raises(InvalidInput, match="'steps' is a required property"):
+        isolane("blueprints", "push", str(file), "--tenant", "acme")
+    with tenant_scope(acme):
+        assert not Blueprint.objects.exists()
+
+
+@pytest.mark.usefixtures("pushed")
+def test_a_run_is_submitted_and_shown(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    run = submit(isolane, "acme", "--input", "order_id=7")
+    shown = json.loads(isolane("executions", "show", run, "--tenant", "acme").output)
+    assert (shown["id"], shown["state"], shown["inputs"]) == (run, "queued", {"order_id": 7})
+    assert [step["path"] for step in shown["steps"]] == ["fetch", "price", "charge", "ship"]
+    assert shown["requested_by"].startswith("cli:")
+    with platform_scope():
+        assert [ticket.tenant_id for ticket in Ticket.objects.all()] == [acme.id]
+
+
+@pytest.mark.usefixtures("pushed")
+def test_a_tenants_list_holds_its_own_runs_newest_first(isolane: Isolane) -> None:
+    runs = [submit(isolane, "acme", "--input", f"order_id={number}") for number in (1, 2, 3)]
+    of_globex = submit(isolane, "globex", "--input", "order_id=4")
+
+    def listed(*options: str) -> list[str]:
+        output = isolane("executions", "list", *options).output
+        return [word for word in output.split() if word.startswith("exec_")]
+
+    assert listed("--tenant", "acme") == runs[::-1]
+    assert listed("--tenant", "acme", "--limit", "1") == runs[-1:]
+    assert listed("--tenant", "globex") == [of_globex]
+
+
+@pytest.mark.usefixtures("pushed")
+def test_a_run_that_waits_is_cancelled(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    run = submit(isolane, "acme", "--input", "order_id=7")
+    kept = submit(isolane, "globex", "--input", "order_id=7")
+    assert isolane("executions", "cancel", run, "--tenant", "acme").output == "Cancelled.\n"
+    with tenant_scope(acme):
+        ended = Execution.objects.get()
+        assert ended.state == "cancelled"
+        assert ended.message.startswith("Cancelled by cli:")
+    with pytest.raises(NotFound, match="There is no execution"):
+        isolane("executions", "cancel", kept, "--tenant", "acme")
+    with tenant_scope(globex):
+        assert Execution.objects.get().state == "queued"
+
+
+@pytest.mark.usefixtures("pushed")
+@pytest.mark.parametrize("pair", ["order_id", "=7"])
+def test_an_input_must_be_a_pair(isolane: Isolane, pair: str) -> None:
+    refused = isolane("executions", "submit", "order", "--tenant", "acme", "--input", pair)
+    assert refused.exit_code == 2
+    assert "is not NAME=VALUE" in refused.output
+
+
+@pytest.mark.usefixtures("pushed")
+def test_an_input_that_is_no_json_is_text(isolane: Isolane, acme: TenantRef) -> None:
+    with pytest.raises(InvalidInput, match="'seven' is not of type 'integer'"):
+        isolane("executions", "submit", "order", "--tenant", "acme", "--input", "order_id=seven")

@@ -1,0 +1,95 @@
+"""`isolane tenants`."""
+
+import psycopg
+import pytest
+
+from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from tenants.models import AuditEntry, Tenant
+from tenants.scope import TenantRef, platform_scope
+from tenants.selectors import tenant_by_host, tenant_by_schema
+from tests.integration.orchestrator.cli.conftest import Isolane
+
+Server = psycopg.Connection[tuple[object, ...]]
+
+
+def test_create_makes_what_list_shows(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    made = isolane(
+        "tenants", "create", "initech", "--name", "Initech Ltd", "--domain", "runs.initech.example",
+        "--trusted", "--isolation", "docker", "--max-running", "3",
+    )  # fmt: skip
+    assert made.exit_code == 0
+    assert "Tenant initech is ready." in made.output
+    ref = tenant_by_host("runs.initech.example")
+    assert ref == tenant_by_schema("initech")
+    rows = isolane("tenants", "list").output.splitlines()
+    shown = next(row for row in rows if "initech" in row)
+    for word in ("Initech Ltd", "active", "yes", "docker", "3", "runs.initech.example"):
+        assert word in shown
+    assert any("acme.isolane.test" in row for row in rows)
+    with platform_scope():
+        entry = AuditEntry.objects.get(action="tenant.create", tenant_schema="initech")
+    assert entry.actor.startswith("cli:")
+
+
+def test_create_refuses_a_reserved_name(isolane: Isolane, acme: TenantRef) -> None:
+    with pytest.raises(InvalidInput, match="'admin' is reserved"):
+        isolane("tenants", "create", "admin")
+
+
+def test_create_refuses_an_unknown_isolation(isolane: Isolane, acme: TenantRef) -> None:
+    refused = isolane("tenants", "create", "initech", "--isolation", "none")
+    assert refused.exit_code == 2
+    assert "'none' is not one of" in refused.output
+
+
+def test_suspend_and_resume(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    assert isolane("tenants", "suspend", "acme").output == "Tenant acme is suspended.\n"
+    assert tenant_by_schema("acme").status == "suspended"
+    assert tenant_by_schema("globex").status == "active"
+    assert isolane("tenants", "resume", "acme").output == "Tenant acme is active.\n"
+    assert tenant_by_schema("acme").status == "active"
+
+
+def test_delete_asks_for_the_name(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    refused = isolane("tenants", "delete", "acme", typed="globex\n")
+    assert refused.exit_code == 1
+    assert "Nothing was deleted: 'globex' is not 'acme'." in refused.output
+    assert tenant_by_schema("acme").status == "active"
+    assert tenant_by_schema("globex").status == "active"
+    assert isolane("tenants", "delete", "acme", typed="acme\n").exit_code == 0
+    assert tenant_by_schema("acme").status == "deleting"
+    assert tenant_by_schema("globex").status == "active"
+
+
+def test_delete_takes_the_name_as_an_option(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    assert isolane("tenants", "delete", "acme", "--confirm", "acm").exit_code == 1
+    assert tenant_by_schema("acme").status == "active"
+    assert isolane("tenants", "delete", "acme", "--confirm", "acme").exit_code == 0
+    with pytest.raises(Conflict, match="cannot be undone"):
+        isolane("tenants", "resume", "acme")
+
+
+def test_delete_can_wait_until_everything_is_gone(
+    isolane: Isolane, acme: TenantRef, superuser: Server
+) -> None:
+    isolane("tenants", "create", "gone")
+    ref = tenant_by_schema("gone")
+    deleted = isolane("tenants", "delete", "gone", "--confirm", "gone", "--wait")
+    assert deleted.exit_code == 0
+    assert "Tenant gone is gone." in deleted.output
+    left = superuser.execute(
+        "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname = 'gone'), "
+        "(SELECT count(*) FROM pg_roles WHERE rolname = %s)",
+        [f"isolane_t_{ref.id}"],
+    )
+    assert left.fetchone() == (0, 0)
+    assert not Tenant.objects.filter(pk=ref.id).exists()
+    assert tenant_by_schema("acme") == acme
+
+
+@pytest.mark.parametrize("command", ["suspend", "resume", "delete"])
+def test_an_unknown_tenant(isolane: Isolane, acme: TenantRef, command: str) -> None:
+    with pytest.raises(NotFound, match="There is no tenant 'nobody'"):
+        isolane("tenants", command, "nobody")
