@@ -6,7 +6,6 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-
 urlpatterns = [
     path("", RedirectView.as_view(url="/api/docs/")),
     path("admin/", admin.site.urls),

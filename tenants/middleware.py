@@ -22,6 +22,9 @@ from tenants.selectors import role_of, tenant_by_host
 from tenants.services.api_keys import find_api_key
 
 ADMIN_PREFIX = "/admin/"
+SIGN_IN_PATHS = frozenset(
+    {"/login/", "/logout/"}
+)  # use users and sessions, which no tenant's role may see
 Handler = Callable[[HttpRequest], HttpResponse]
 
 
@@ -50,7 +53,7 @@ class ScopeMiddleware:
             raise NotFound("There is nothing at this address.")
         caller = _caller(request, tenant, key)
         request.caller = caller  # type: ignore[attr-defined]  # ours, read by the API's authentication
-        if caller is not None:
+        if caller is not None and request.path not in SIGN_IN_PATHS:
             with tenant_scope(caller.tenant):
                 return self._get_response(request)
         if _is_platform_admin(request):

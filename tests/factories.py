@@ -125,7 +125,7 @@ def held_by(machine: Machine) -> set[UUID]:
         return set(found.values_list("execution_id", flat=True))
 
 
-def everything_of(tenant: TenantRef) -> dict[str, list[dict[str, Any]]]:
+def everything_of(tenant: TenantRef) -> dict[str, list[Any]]:
     """All rows that runs of this tenant have, to be compared with themselves later."""
     with tenant_scope(tenant):
         return {

@@ -49,9 +49,12 @@ def end_boot(worker: Worker, *, reason: str) -> None:
 
 
 def _delete_lane(lane: str) -> None:
-    """Nobody will consume it again. Its messages are wake-ups only; what they were about has been placed anew."""
+    """Nobody will consume it again. Its messages are wake-ups only; what they were about has been placed anew.
+
+    Redis drops a list with its last message; kombu's own delete leaves a queue without a binding as it is.
+    """
     try:
         with current_app.connection_for_write() as connection:
-            Queue(lane).bind(connection.default_channel).delete()
+            Queue(lane).bind(connection.default_channel).purge()
     except OperationalError:
         logger.warning("lane %s not deleted: the broker does not answer", lane)

@@ -80,13 +80,17 @@ def _submit(stack: Stack) -> list[Followed]:
     from executions.blueprint.document import parse  # noqa: PLC0415 - needs the stack's settings
     from executions.services.blueprints import publish  # noqa: PLC0415 - likewise
     from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
+    from tenants.selectors import tenant_by_schema  # noqa: PLC0415 - likewise
     from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - likewise
-    from tenants.services.tenants import create_tenant  # noqa: PLC0415 - likewise
+    from tenants.services.tenants import TenantExists, create_tenant  # noqa: PLC0415 - likewise
 
     document = parse((env.PROJECT_ROOT / "examples" / "order.yaml").read_text(encoding="utf-8"))
     clients = []
     for schema in TENANTS:
-        tenant = create_tenant(schema=schema, trusted=True, actor="demo")
+        try:
+            tenant = create_tenant(schema=schema, trusted=True, actor="demo")
+        except TenantExists:  # on external servers, from an earlier demo
+            tenant = tenant_by_schema(schema)
         with tenant_scope(tenant):
             publish(document)
         key = create_api_key(tenant=tenant, name="demo", actor="demo")
@@ -105,11 +109,20 @@ def _follow(stack: Stack, followed: list[Followed]) -> None:
         def ended() -> bool:
             for item in followed:
                 if item.run["state"] not in ENDED:
-                    item.run = item.client.execution(item.run["id"])
+                    _update(item)
             live.update(_table(followed))
             return all(item.run["state"] in ENDED for item in followed)
 
         _wait(stack, ended, RUN_SECONDS, "the runs did not end")
+    if not CONSOLE.is_terminal:
+        CONSOLE.print()  # rich leaves the table's last line open in a log
+
+
+def _update(item: Followed) -> None:
+    before, item.run = item.run, item.client.execution(item.run["id"])
+    news = (item.run["state"], item.run["steps_done"])
+    if not CONSOLE.is_terminal and news != (before["state"], before["steps_done"]):
+        say(f"{item.tenant} {item.run['id']} {news[0]} {news[1]}/{item.run['steps_total']}")
 
 
 def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise: str) -> None:

@@ -53,6 +53,8 @@ def exception_handler(raised: Exception, context: dict[str, Any]) -> Response | 
             return _response(NotFound("There is nothing at this address."))
         case PermissionDenied():
             return _response(Forbidden("You may not do that."))
+        case RecursionError():
+            return _response(InvalidInput("The request is nested too deeply."))
         case OperationalError() | InterfaceError():
             logger.error("the database does not answer", exc_info=raised)
             return _response(database_away())

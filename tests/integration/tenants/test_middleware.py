@@ -81,6 +81,24 @@ def test_a_key_counts_more_than_a_session(acme: TenantRef, globex: TenantRef) ->
     problem(client.post(run, headers=headers), 404, "not_found")  # neither forbidden nor CSRF
 
 
+def test_a_member_signs_in_again_and_out_at_the_tenants_host(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    client = member(acme, Role.OPERATOR)
+    with platform_scope():
+        user = User.objects.get()
+        user.set_password("a long password")
+        user.save()
+    form = {"username": user.username, "password": "a long password"}
+    client.cookies.clear()
+    for _ in range(2):
+        assert client.get("/login/").status_code == 200
+        assert client.post("/login/", form).status_code == 302
+        assert client.get(RUNS).status_code == 200
+    assert client.post("/logout/").status_code == 302
+    problem(client.get(RUNS), 401, "not_authenticated")
+
+
 # --- tenants that take no work
 @pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.DELETING])
 def test_a_tenant_that_is_not_active(
@@ -111,7 +129,8 @@ def test_an_unknown_path(acme: TenantRef, globex: TenantRef) -> None:
 
 
 def test_the_process_says_that_it_answers(acme: TenantRef) -> None:
-    assert visitor().get("/healthz").content == b"ok\n"
+    for host in ("isolane.test", host_of(acme), "10.0.0.7"):  # a probe knows an address only
+        assert visitor(host).get("/healthz").content == b"ok\n"
 
 
 # --- the platform's admin

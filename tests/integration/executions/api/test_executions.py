@@ -1,9 +1,11 @@
 """Submitting, listing, reading and cancelling runs over HTTP, each tenant for itself."""
 
 import uuid
+from base64 import b64encode
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from executions.models import Execution
@@ -139,8 +141,10 @@ def test_inputs_must_fit_the_blueprint(
         ("[]", "application/json", 400, "invalid_input"),
         ('"order"', "application/json", 400, "invalid_input"),
         ('{"blueprint": "order", "inputs": {"order_id": NaN}}', "application/json", 400, "parse_error"),
+        ('{"inputs": ' + "[" * 9000 + "]" * 9000 + "}", "application/json", 400, "invalid_input"),
         ("blueprint=order", "application/x-www-form-urlencoded", 415, "unsupported_media_type"),
     ],
+    ids=["cut", "list", "text", "nan", "deep", "form"],
 )  # fmt: skip
 def test_a_malformed_body(
     order: str, acme: TenantRef, globex: TenantRef, sent: str, content_type: str, status: int, code: str
@@ -226,8 +230,13 @@ def test_a_wrong_query_is_refused(
     assert body["errors"][0]["field"] == query.split("=", maxsplit=1)[0]
 
 
-def test_a_cursor_that_is_none(order: str, acme: TenantRef, globex: TenantRef) -> None:
-    problem(program(acme).get(f"{RUNS}?cursor=nonsense"), 404, "not_found")
+@pytest.mark.parametrize("position", ["p=nonsense", "p=2026-13-01 00:00Z", "p=2026-01-01 00:00"])
+def test_a_cursor_that_is_not_ours(
+    order: str, acme: TenantRef, globex: TenantRef, position: str
+) -> None:
+    client = program(acme)
+    for cursor in (position, b64encode(position.encode()).decode()):
+        problem(client.get(RUNS, {"cursor": cursor}), 404, "not_found")
 
 
 @pytest.mark.parametrize("action", ["", "/cancel"])
@@ -296,8 +305,6 @@ def test_an_error_inside_shows_nothing_of_it(
 def test_a_database_that_goes_away_inside(
     order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from django.db import OperationalError
-
     def fail() -> None:
         raise OperationalError("password=hunter2")
 

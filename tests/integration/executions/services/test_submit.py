@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from executions.models import Execution, Step
 from executions.placement.workers import NoWorkerYet
@@ -63,11 +63,7 @@ def test_run_steps_event_and_ticket_are_written(acme: TenantRef, machine: Machin
 
 @pytest.mark.usefixtures("neighbour", "flow")
 @pytest.mark.parametrize("table", ["executions_step", "executions_executionevent", "ticket"])
-def test_if_one_of_them_fails_nothing_is_left(
-    acme: TenantRef, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from django.db import connection
-
+def test_if_one_of_them_fails_nothing_is_left(acme: TenantRef, table: str) -> None:
     def refuse(execute: Callable[..., object], sql: str, *args: object) -> object:
         if sql.startswith("INSERT") and table in sql:
             raise DatabaseError("refused by the test")

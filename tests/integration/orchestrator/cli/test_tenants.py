@@ -42,6 +42,16 @@ def test_create_refuses_an_unknown_isolation(isolane: Isolane, acme: TenantRef) 
     assert "'none' is not one of" in refused.output
 
 
+def test_set_changes_what_is_given(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    options = ("--untrusted", "--isolation", "process", "--max-running", "2")
+    assert isolane("tenants", "set", "acme", *options).output == "Tenant acme is changed.\n"
+    with platform_scope():
+        changed = Tenant.objects.select_related("quota").get(schema_name="acme")
+        assert (changed.name, changed.trusted) == ("acme", False)
+        assert (changed.required_isolation, changed.quota.max_running) == ("process", 2)
+        assert Tenant.objects.get(schema_name="globex").trusted
+
+
 def test_suspend_and_resume(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
     assert isolane("tenants", "suspend", "acme").output == "Tenant acme is suspended.\n"
     assert tenant_by_schema("acme").status == "suspended"

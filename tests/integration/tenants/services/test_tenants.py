@@ -12,7 +12,7 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services.api_keys import create_api_key
 from tenants.services.audit import record
-from tenants.services.tenants import create_tenant, purge_tenant, set_status
+from tenants.services.tenants import create_tenant, purge_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
 
 Server = psycopg.Connection[tuple[object, ...]]
@@ -67,6 +67,30 @@ def test_wrong_values_are_refused_by_name(
     with pytest.raises(InvalidInput) as refused:
         create_tenant(**arguments)  # type: ignore[arg-type]
     assert refused.value.field == field
+
+
+def test_what_was_said_is_changed_and_the_rest_stays(acme: TenantRef, globex: TenantRef) -> None:
+    def said(tenant: TenantRef) -> tuple[object, ...]:
+        with platform_scope():
+            row = Tenant.objects.select_related("quota").get(pk=tenant.id)
+            return row.name, row.trusted, row.required_isolation, row.quota.max_running
+
+    update_tenant(schema="acme", trusted=False, max_running=9, actor="alice")
+    assert said(acme) == ("acme", False, "shared", 9)
+    update_tenant(schema="acme", required_isolation=Isolation.DOCKER, actor="alice")
+    assert said(acme) == ("acme", False, "docker", 9)
+    assert said(globex) == ("globex", True, "shared", 5)
+    with platform_scope():
+        details = AuditEntry.objects.filter(action="tenant.change").order_by("id").first()
+    assert details is not None
+    assert details.details == {"trusted": False, "max_running": 9}
+
+
+def test_a_change_that_does_not_fit_is_refused(acme: TenantRef) -> None:
+    with pytest.raises(InvalidInput, match="max_running is 0"):
+        update_tenant(schema="acme", max_running=0, actor="alice")
+    with pytest.raises(NotFound):
+        update_tenant(schema="nobody", max_running=1, actor="alice")
 
 
 def test_suspending_and_resuming_one_leaves_the_other_alone(

@@ -57,6 +57,7 @@ def test_our_errors_inside_and_outside_of_drf(error: type[IsolaneError]) -> None
     [
         (Http404("inside"), 404, "not_found"),
         (PermissionDenied("inside"), 403, "permission_denied"),
+        (RecursionError("inside"), 400, "invalid_input"),
         (OperationalError("inside"), 503, "unavailable"),
         (InterfaceError("inside"), 503, "unavailable"),
         (exceptions.NotAuthenticated(), 401, "not_authenticated"),

@@ -1,0 +1,83 @@
+"""Deleting a tenant: its runs are stopped first, its data goes when none holds a slot."""
+
+import psycopg
+import pytest
+
+from executions.placement.models import Ticket
+from executions.services.offboarding import advance_deletion, advance_deletions
+from executions.states import ExecutionState
+from executions.transitions.fence import Placement
+from executions.worker.lease import LeaseLoop
+from executions.worker.machine import Machine
+from tenants.models import Tenant
+from tenants.scope import TenantRef, platform_scope
+from tenants.services.tenants import create_tenant, set_status
+from tenants.statuses import TenantStatus
+from tests.factories import everything_of, make_placed, make_run, run_of, ticket_of
+
+Server = psycopg.Connection[tuple[object, ...]]
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+
+
+@pytest.fixture
+def leaving(database: None) -> TenantRef:
+    """A tenant of this test's own, which will be deleted."""
+    return create_tenant(schema="leaving", trusted=True, actor="tests")
+
+
+@pytest.fixture
+def placed(leaving: TenantRef, machine: Machine) -> Placement:
+    """One of its runs holds a slot."""
+    return make_placed(leaving, machine)
+
+
+def begin_deletion() -> None:
+    set_status(schema="leaving", status=TenantStatus.DELETING, actor="tests")
+
+
+def schemas(server: Server) -> set[object]:
+    rows = server.execute("SELECT nspname FROM pg_namespace").fetchall()
+    return {row[0] for row in rows}
+
+
+def test_placed_runs_are_asked_to_stop_and_waiting_ones_go(
+    leaving: TenantRef, placed: Placement, superuser: Server
+) -> None:
+    waiting = make_run(leaving)
+    begin_deletion()
+    assert not advance_deletion(leaving)
+    ticket = ticket_of(placed.execution_id)
+    assert ticket is not None
+    assert ticket.cancel_requested
+    assert ticket_of(waiting) is None
+    assert run_of(leaving, placed.execution_id).state == ExecutionState.QUEUED
+    assert "leaving" in schemas(superuser)
+
+
+def test_the_data_goes_once_the_last_run_has_ended(
+    leaving: TenantRef, placed: Placement, machine: Machine, superuser: Server
+) -> None:
+    begin_deletion()
+    advance_deletions()
+    loop = LeaseLoop(machine)
+    loop.turn()
+    loop.turn()
+    assert run_of(leaving, placed.execution_id).state == ExecutionState.CANCELLED
+    advance_deletions()
+    assert "leaving" not in schemas(superuser)
+    with platform_scope():
+        assert not Tenant.objects.filter(schema_name="leaving").exists()
+        assert not Ticket.objects.filter(tenant_id=leaving.id).exists()
+
+
+def test_a_tenant_that_is_not_being_deleted_is_left_alone(
+    acme: TenantRef, machine: Machine, placed: Placement, superuser: Server
+) -> None:
+    make_placed(acme, machine)
+    make_run(acme)
+    before = everything_of(acme)
+    begin_deletion()
+    advance_deletions()
+    assert everything_of(acme) == before
+    assert {"acme", "globex"} <= schemas(superuser)

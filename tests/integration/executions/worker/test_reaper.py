@@ -1,0 +1,161 @@
+"""The reaper: what a lapsed worker held goes on elsewhere or ends; the living are left alone."""
+
+from uuid import UUID
+
+import pytest
+import redis
+
+from executions.blueprint.document import plan
+from executions.decisions import after_step
+from executions.dispatch import send
+from executions.placement.admission import Placed
+from executions.placement.models import Worker
+from executions.placement.workers import Held, held_by
+from executions.services.executions import request_cancel
+from executions.states import ExecutionState, TicketState
+from executions.transitions.checkpoint import write_checkpoint
+from executions.transitions.claim import claim_step
+from executions.transitions.fence import Placement
+from executions.worker import reaper
+from executions.worker.machine import Machine
+from executions.worker.reaper import reap
+from isolane.results import StepResult
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import (
+    document,
+    events_of,
+    everything_of,
+    let_lapse,
+    make_machine,
+    make_placed,
+    run_of,
+    steps_of,
+    ticket_of,
+)
+from tests.integration.executions.threads import at_once
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+
+
+@pytest.fixture
+def lost(machine: Machine) -> Machine:
+    """A second worker, on which acme's runs are; it will lapse."""
+    return make_machine(name="lost@test")
+
+
+def claimed_run(tenant: TenantRef, machine: Machine, *keys: str) -> Placement:
+    placement = make_placed(tenant, machine, *keys)
+    with tenant_scope(tenant):
+        claim_step(placement, (keys or ("one",))[0], worker=machine.node_name)
+    return placement
+
+
+def known_boots() -> set[object]:
+    with platform_scope():
+        return set(Worker.objects.values_list("boot", flat=True))
+
+
+def test_a_cut_run_goes_back_to_the_queue(acme: TenantRef, machine: Machine, lost: Machine) -> None:
+    placement = claimed_run(acme, lost)
+    let_lapse(lost)
+    assert reap() == 1
+    ticket = ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (ticket.state, ticket.epoch, ticket.worker_id) == (TicketState.WAITING, 2, None)
+    assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
+    assert steps_of(acme, placement.execution_id) == {"one": "pending", "two": "pending"}
+    assert known_boots() == {machine.boot}
+
+
+def test_a_run_whose_outcome_is_set_is_closed(acme: TenantRef, lost: Machine) -> None:
+    placement = claimed_run(acme, lost, "only")
+    result = StepResult.succeeded(step="only", attempt=1, output=None)
+    with tenant_scope(acme):
+        write_checkpoint(placement, result, after_step(plan(document("only")), result))
+    let_lapse(lost)
+    reap()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
+    assert ticket_of(placement.execution_id) is None
+
+
+def test_a_run_that_was_to_be_cancelled_is(acme: TenantRef, lost: Machine) -> None:
+    placement = claimed_run(acme, lost)
+    with tenant_scope(acme):
+        request_cancel(placement.execution_id, actor="ann")
+    let_lapse(lost)
+    reap()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
+    assert steps_of(acme, placement.execution_id) == {"one": "cancelled", "two": "cancelled"}
+
+
+def test_a_cancel_that_comes_while_it_reaps_is_done_at_the_next_time(
+    acme: TenantRef, machine: Machine, lost: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = claimed_run(acme, lost)
+
+    def cancel_after_looking(boot: UUID) -> list[Held]:
+        held = held_by(boot)
+        with tenant_scope(acme):
+            request_cancel(placement.execution_id, actor="ann")
+        return held
+
+    let_lapse(lost)
+    with monkeypatch.context() as patch:
+        patch.setattr(reaper, "held_by", cancel_after_looking)
+        reap()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
+    reap()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
+    assert known_boots() == {machine.boot}
+
+
+def test_the_lane_of_a_lost_worker_is_deleted(
+    acme: TenantRef, machine: Machine, lost: Machine, broker: "redis.Redis"
+) -> None:
+    for host in (machine, lost):
+        placement = make_placed(acme, host)
+        placed = Placed(
+            execution_id=placement.execution_id,
+            tenant_id=acme.id,
+            epoch=1,
+            boot=host.boot,
+            lane=host.lane,
+        )
+        assert send(placed)
+    assert broker.llen(lost.lane) == 1
+    let_lapse(lost)
+    reap()
+    assert broker.exists(lost.lane) == 0
+    assert broker.llen(machine.lane) == 1
+
+
+def test_a_living_worker_is_never_reaped(acme: TenantRef, machine: Machine, lost: Machine) -> None:
+    claimed_run(acme, lost)
+    before = everything_of(acme)
+    assert reap() == 0
+    assert everything_of(acme) == before
+    assert known_boots() == {machine.boot, lost.boot}
+
+
+def test_twice_is_as_good_as_once(acme: TenantRef, lost: Machine) -> None:
+    claimed_run(acme, lost)
+    let_lapse(lost)
+    reap()
+    before = everything_of(acme)
+    assert reap() == 0
+    assert everything_of(acme) == before
+
+
+def test_in_two_places_at_once_each_placement_ends_once(acme: TenantRef, machine: Machine) -> None:
+    for _ in range(5):
+        lost = make_machine(name="lost@test")
+        placements = [claimed_run(acme, lost) for _ in range(3)]
+        let_lapse(lost)
+        at_once([reap, reap])
+        for placement in placements:
+            ticket = ticket_of(placement.execution_id)
+            assert ticket is not None
+            assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
+            events = events_of(acme, placement.execution_id)
+            assert events.count("placement.ended") == 1
+        assert known_boots() == {machine.boot}
