@@ -1,6 +1,7 @@
 """Real servers, a migrated database, and two tenants for every test that touches data."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -9,6 +10,9 @@ from pytest_django import DjangoDbBlocker
 
 from orchestrator.embedded.supervisor import Supervisor
 from tests.plugin import PATHS, SERVERS
+
+if TYPE_CHECKING:
+    from tenants.scope import TenantRef
 
 STANDING_TENANTS = ("acme", "globex")
 
@@ -54,6 +58,22 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 
 
 @pytest.fixture
+def acme(database: None) -> "TenantRef":
+    """A tenant."""
+    from tenants.selectors import tenant_by_schema
+
+    return tenant_by_schema("acme")
+
+
+@pytest.fixture
+def globex(database: None) -> "TenantRef":
+    """Another tenant, which must never notice the first."""
+    from tenants.selectors import tenant_by_schema
+
+    return tenant_by_schema("globex")
+
+
+@pytest.fixture
 def broker(servers: None) -> Iterator["redis.Redis"]:
     """The broker, empty before and after."""
     client = redis.Redis.from_url(SERVERS.redis_url)
@@ -93,7 +113,9 @@ def _wipe() -> None:
         ]  # fmt: skip
         connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
         gone = [row[0] for row in rows if row[1] not in STANDING_TENANTS]
-        connection.execute("DELETE FROM tenants_domain WHERE tenant_id = ANY(%s)", [gone])
+        connection.execute(
+            "DELETE FROM tenants_domain WHERE tenant_id = ANY(%s) OR NOT is_primary", [gone]
+        )
         connection.execute("DELETE FROM tenants_tenant WHERE id = ANY(%s)", [gone])
         connection.execute(
             "UPDATE tenants_tenant SET status = 'active', trusted = true, required_isolation = 'shared'"

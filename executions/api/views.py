@@ -24,13 +24,14 @@ from executions.models import Execution
 from executions.selectors import execution, executions
 from executions.services.executions import request_cancel, submit
 from orchestrator.core.errors import Unauthenticated
+from orchestrator.core.problems import CONTENT_TYPE as PROBLEM_TYPE
 from tenants.api.authentication import caller_of
 from tenants.api.permissions import NeedsPermission
 from tenants.caller import Caller
 from tenants.roles import Permission
 
 PROBLEM = OpenApiResponse(ProblemSerializer, description="A problem (application/problem+json).")
-PROBLEMS = dict.fromkeys((400, 401, 403, 404, 409, 503), PROBLEM)
+PROBLEMS = {(status, PROBLEM_TYPE): PROBLEM for status in (400, 401, 403, 404, 409, 503)}
 
 
 def _caller(request: Request) -> Caller:

@@ -92,7 +92,7 @@ def main() -> None:
     except ImproperlyConfigured as error:
         _fail(str(error), EXIT_UNUSABLE)
     except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         _fail(f"PostgreSQL does not answer ({reason}); is the stack up?", EXIT_UNUSABLE)
 
 

@@ -11,8 +11,7 @@ import pytest
 import redis
 
 from executions.placement.models import Worker
-from tenants.scope import TenantRef, platform_scope
-from tenants.selectors import tenant_by_schema
+from tenants.scope import platform_scope
 from tests.plugin import HOME, ROOT
 from tests.waiting import wait_for
 
@@ -73,15 +72,3 @@ def start_worker(database: None, broker: "redis.Redis") -> Iterator[StartWorker]
     yield start
     for worker in started:
         worker.stop()
-
-
-@pytest.fixture
-def acme(database: None) -> TenantRef:
-    """A tenant."""
-    return tenant_by_schema("acme")
-
-
-@pytest.fixture
-def globex(database: None) -> TenantRef:
-    """Another tenant, which must never notice the first."""
-    return tenant_by_schema("globex")

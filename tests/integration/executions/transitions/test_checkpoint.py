@@ -6,7 +6,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from executions.blueprint.document import plan
@@ -15,14 +15,16 @@ from executions.models import Execution, Step
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import hand_back
+from executions.transitions.close import hand_back, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
 from isolane.results import Code, StepResult
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import document, events_of, everything_of, make_placed, run_of, steps_of
-from tests.integration.executions.threads import at_once
+from tests.integration.executions.locks import wait_until_blocked
+from tests.integration.executions.threads import at_once, in_thread
 
+Server = psycopg.Connection[tuple[object, ...]]
 TOKEN = UUID(int=1)
 ROUNDS = 10
 PLAN = plan(document())
@@ -133,7 +135,7 @@ def test_somebody_elses_token_is_no_proof(acme: TenantRef, claimed: Placement) -
 
 
 def test_a_connection_lost_after_the_commit_does_no_harm(
-    acme: TenantRef, claimed: Placement, superuser: psycopg.Connection[tuple[object, ...]]
+    acme: TenantRef, claimed: Placement, superuser: Server
 ) -> None:
     def lose_the_answer(execute: Callable[..., object], sql: str, *args: object) -> object:
         answer = execute(sql, *args)
@@ -163,6 +165,17 @@ def test_repeated_while_the_first_is_still_under_way_it_is_written_once(
         assert at_once([partial(write, acme, placement, done())] * 2) == [True, True]
         assert run_of(acme, placement.execution_id).version == 1
         assert events_of(acme, placement.execution_id)[2:] == ["step.succeeded"]
+
+
+def test_not_while_the_runs_outcome_is_being_set(
+    acme: TenantRef, claimed: Placement, superuser: Server
+) -> None:
+    with tenant_scope(acme), transaction.atomic():
+        assert set_outcome(claimed, ExecutionState.CANCELLED, code="", message="")
+        other = in_thread(partial(write, acme, claimed, done()))
+        wait_until_blocked(superuser)
+    assert not other.result(timeout=20)
+    assert run_of(acme, claimed.execution_id).outcome == ExecutionState.CANCELLED
 
 
 def test_another_tenant_cannot_write_it(

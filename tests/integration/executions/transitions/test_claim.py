@@ -4,8 +4,9 @@ from dataclasses import replace
 from functools import partial
 from uuid import uuid4
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from executions.models import Execution, Step
@@ -13,13 +14,15 @@ from executions.placement.models import Ticket
 from executions.states import ExecutionState, StepState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
-from executions.transitions.close import hand_back
+from executions.transitions.close import hand_back, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, make_placed, place, run_of, steps_of
-from tests.integration.executions.threads import at_once
+from tests.integration.executions.locks import wait_until_blocked
+from tests.integration.executions.threads import at_once, in_thread
 
+Server = psycopg.Connection[tuple[object, ...]]
 ROUNDS = 25
 
 pytestmark = pytest.mark.usefixtures("neighbour")
@@ -56,6 +59,16 @@ def test_the_second_claim_is_a_duplicate(acme: TenantRef, placement: Placement) 
     claim(acme, placement)
     assert claim(acme, placement) is Refusal.DUPLICATE
     assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+
+
+def test_a_step_that_ended_under_this_epoch_is_a_duplicate(
+    acme: TenantRef, placement: Placement
+) -> None:
+    """Its own link goes on with the chain; a second one must not."""
+    claim(acme, placement)
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
+    assert claim(acme, placement) is Refusal.DUPLICATE
 
 
 @pytest.mark.parametrize("other", [{"epoch": 2}, {"epoch": 0}, {"boot": uuid4()}])
@@ -108,6 +121,17 @@ def test_a_lost_claim_is_claimed_again_under_the_next_epoch(
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, placement) is Refusal.STALE
     assert claim(acme, again) == Claim(attempt=2)
+
+
+def test_not_while_the_runs_outcome_is_being_set(
+    acme: TenantRef, placement: Placement, superuser: Server
+) -> None:
+    with tenant_scope(acme), transaction.atomic():
+        assert set_outcome(placement, ExecutionState.CANCELLED, code="", message="")
+        other = in_thread(partial(claim, acme, placement))
+        wait_until_blocked(superuser)
+    assert other.result(timeout=20) is Refusal.DUPLICATE
+    assert steps_of(acme, placement.execution_id)["one"] == StepState.PENDING
 
 
 def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: Machine) -> None:

@@ -27,8 +27,8 @@ from tests.factories import (
     steps_of,
     ticket_of,
 )
+from tests.integration.executions.locks import wait_until_blocked
 from tests.integration.executions.threads import in_thread
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("neighbour")
 
@@ -170,17 +170,12 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
     acme: TenantRef, claimed: Placement, superuser: psycopg.Connection[tuple[object, ...]]
 ) -> None:
     """The reaper comes while the lapsed worker's last checkpoint is being committed."""
-
-    def waits() -> bool:
-        blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        return superuser.execute(blocked).fetchone() is not None
-
     with tenant_scope(acme), transaction.atomic():
         result = StepResult.failed(step="one", attempt=1, code=Code.TIMEOUT, message="")
         assert write_checkpoint(claimed, result, after_step(plan(document()), result))
         other = in_thread(lambda: give_back(acme, claimed))
-        wait_for(waits, "the hand-back to wait for the fence")
-    assert not other.result()
+        wait_until_blocked(superuser)
+    assert not other.result(timeout=20)
     assert close(acme, claimed) == ExecutionState.TIMED_OUT
 
 

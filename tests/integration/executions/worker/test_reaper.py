@@ -18,7 +18,7 @@ from executions.transitions.claim import claim_step
 from executions.transitions.fence import Placement
 from executions.worker import reaper
 from executions.worker.machine import Machine
-from executions.worker.reaper import reap
+from executions.worker.reaper import end_boot, reap
 from isolane.results import StepResult
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (
@@ -144,6 +144,21 @@ def test_twice_is_as_good_as_once(acme: TenantRef, lost: Machine) -> None:
     before = everything_of(acme)
     assert reap() == 0
     assert everything_of(acme) == before
+
+
+def test_who_comes_second_finds_nothing_and_says_nothing(
+    acme: TenantRef, machine: Machine, lost: Machine
+) -> None:
+    """Both have seen the lapsed worker, one has already removed it."""
+    claimed_run(acme, lost)
+    let_lapse(lost)
+    with platform_scope():
+        seen = Worker.objects.get(boot=lost.boot)
+    reap()
+    before = everything_of(acme)
+    end_boot(seen, reason="worker lost")
+    assert everything_of(acme) == before
+    assert known_boots() == {machine.boot}
 
 
 def test_in_two_places_at_once_each_placement_ends_once(acme: TenantRef, machine: Machine) -> None:
