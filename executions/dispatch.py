@@ -50,11 +50,7 @@ def send(placed: Placed, *, bounded: bool = False) -> bool:
 
 
 def _publish_bounded(spec: ChainSpec) -> None:
-    limits = {
-        "socket_timeout": BOUNDED_SECONDS,
-        "socket_connect_timeout": BOUNDED_SECONDS,
-        "max_retries": 0,  # kombu would sleep for two seconds and connect again
-    }
+    limits = {"socket_timeout": BOUNDED_SECONDS, "socket_connect_timeout": BOUNDED_SECONDS}
     options = {**current_app.conf.broker_transport_options, **limits}
     with current_app.connection_for_write(
         transport_options=options, connect_timeout=BOUNDED_SECONDS

@@ -184,6 +184,8 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # One try: a chain that could not be sent is sent again by the worker's loop, a consumer connects again by itself.
+    "max_retries": 0,
     "socket_timeout": 10,
     "socket_connect_timeout": 5,
     "socket_keepalive": not CELERY_BROKER_URL.startswith("redis+socket"),

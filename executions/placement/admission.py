@@ -28,6 +28,7 @@ SELECT execution_id, tenant_id, isolation, catalogue_id, free FROM (
     FROM placement_ticket t
     JOIN unnest(%(catalogues)s::text[], %(levels)s::text[]) AS offer(catalogue, level)
       ON offer.catalogue = t.catalogue_id AND offer.level = t.isolation
+    JOIN tenants_tenant n ON n.id = t.tenant_id AND n.status = 'active'
     JOIN tenants_quota q ON q.tenant_id = t.tenant_id
     LEFT JOIN (SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = 'placed' GROUP BY tenant_id) held
            ON held.tenant_id = t.tenant_id

@@ -7,11 +7,9 @@ Failure: without a renewal for 10 s the runtimes are killed; a lease that is no 
 
 import logging
 import os
-import threading
 from collections.abc import Callable
 
 from django.db import Error as DatabaseError
-from django.db import connection
 
 from executions.dispatch import send
 from executions.models import Step
@@ -22,45 +20,24 @@ from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.machine import Machine
+from executions.worker.periodic import Periodic
 from tenants.scope import platform_scope, tenant_scope
 from tenants.selectors import tenant_for_link
 from tenants.statuses import TenantStatus
 
-PERIOD_SECONDS = 1.0
 RESEND_AFTER_SECONDS = 2.0
 EXIT_FENCED = 75  # EX_TEMPFAIL: restart me
 logger = logging.getLogger(__name__)
 
 
-class LeaseLoop(threading.Thread):
+class LeaseLoop(Periodic):
     """Runs until the worker stops."""
 
     def __init__(self, machine: Machine, *, exit_process: Callable[[int], None] = os._exit) -> None:
-        super().__init__(name="lease", daemon=True)
+        super().__init__("lease")
         self._machine = machine
-        self._stopping = threading.Event()
         self._exit_process = exit_process
         self._broker_away = False
-
-    def run(self) -> None:
-        """Once a second, also while PostgreSQL is away."""
-        while not self._stopping.wait(PERIOD_SECONDS):
-            try:
-                self.turn()
-            except DatabaseError:
-                logger.warning(
-                    "lease not renewed: the database does not answer",
-                    extra={"event": "LEASE_NOT_RENEWED"},
-                )
-                connection.close()
-                self._fence_if_old()
-        connection.close()
-
-    def stop(self) -> None:
-        """Stop after this turn."""
-        self._stopping.set()
-        if self.is_alive():
-            self.join(timeout=5)
 
     def turn(self) -> None:
         """Renew, then tend each placement."""
@@ -159,7 +136,8 @@ class LeaseLoop(threading.Thread):
         if self._machine.contexts.take(context):
             tear_down(context)
 
-    def _fence_if_old(self) -> None:
+    def failed(self) -> None:
+        """Without a renewal for too long others may step in: stop before they do."""
         if not self._machine.lease_is_fresh():
             kill_runtimes(self._machine)
 

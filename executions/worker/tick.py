@@ -4,62 +4,37 @@ Timing: background-worker, in a thread with its own connection: it goes on when 
 Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. Failure: logged, tried again.
 """
 
-import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.conf import settings
-from django.db import Error as DatabaseError
 from django.db import connection
 
 from executions.dispatch import admit_and_send
 from executions.services.offboarding import advance_deletions
 from executions.worker.machine import Machine
+from executions.worker.periodic import Periodic
 from executions.worker.reaper import reap
 
-PERIOD_SECONDS = 1.0
 TICK_LOCK = 7_231_003
-logger = logging.getLogger(__name__)
 
 
-class Tick(threading.Thread):
+class Tick(Periodic):
     """Runs until the worker stops."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__(name="tick", daemon=True)
+        super().__init__("tick")
         self._machine = machine
-        self._stopping = threading.Event()
-
-    def run(self) -> None:
-        """Once a second, in whichever worker gets the lock."""
-        while not self._stopping.wait(PERIOD_SECONDS):
-            try:
-                self.turn()
-            except DatabaseError:
-                logger.warning(
-                    "tick failed: the database does not answer", extra={"event": "TICK_FAILED"}
-                )
-                connection.close()
-            except Exception:
-                # One bad row must not stop admission for everybody.
-                logger.exception("tick failed", extra={"event": "TICK_FAILED"})
-        connection.close()
-
-    def stop(self) -> None:
-        """Stop after this turn."""
-        self._stopping.set()
-        if self.is_alive():
-            self.join(timeout=5)
 
     def turn(self) -> None:
         """Do what is due, unless another worker is at it."""
         with _lock() as held:
             if not held:
                 return
-            if self._machine.may_reap(settings.LEASE_SECONDS):
-                reap()
+            # Admission first: it must not wait for what a reaping or a deletion may run into.
             admit_and_send()
+            if self._machine.may_reap(settings.LEASE_SECONDS) and reap():
+                admit_and_send()
             advance_deletions()
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from psycopg import Connection
 
-RESET = "SELECT set_config('search_path', 'public', false), set_config('role', 'none', false)"
+RESET = """
+SELECT set_config('search_path', 'public', false), set_config('role', 'none', false), pg_advisory_unlock_all()"""
 
 
 def reset(connection: Connection[Any]) -> None:

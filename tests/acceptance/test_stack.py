@@ -179,8 +179,27 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert (second.returncode, second.stderr.count("\n")) == (1, 1)
         assert str(up.process.pid) in second.stderr
 
-        # Commands find it; a crashed child comes back.
+        # Commands find it; a crashed child comes back, and runs go on without the broker's memory.
         assert isolane(home, "tenants", "create", "acme", "--trusted").returncode == 0
+        assert (
+            isolane(
+                home, "blueprints", "push", "examples/order.yaml", "--tenant", "acme"
+            ).returncode
+            == 0
+        )
+        os.kill(up.state["children"]["valkey"], signal.SIGKILL)
+        order = (
+            "executions",
+            "submit",
+            "order",
+            "--tenant",
+            "acme",
+            "--input",
+            "order_id=1",
+            "--wait",
+        )
+        run = isolane(home, *order)
+        assert "succeeded" in run.stdout, run.stdout + run.stderr
         victim = up.state["children"]["worker-1"]
         os.kill(victim, signal.SIGKILL)
         wait_for(

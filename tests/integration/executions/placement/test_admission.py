@@ -13,6 +13,8 @@ from executions.placement.rules import Decision, Snapshot, decide
 from executions.worker.machine import Machine
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.services.tenants import set_status
+from tenants.statuses import TenantStatus
 from tests.factories import (
     let_lapse,
     make_machine,
@@ -174,3 +176,13 @@ def test_the_holder_places_what_came_while_it_held_the_lock(
     monkeypatch.setattr(admission, "decide", decide_slowly)
     assert ids(admit()) == {first, *second}
     assert refused == [[]]
+
+
+def test_a_suspended_tenants_runs_wait_until_it_is_resumed(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    waiting, other = make_run(acme), make_run(globex)
+    set_status(schema="acme", status=TenantStatus.SUSPENDED, actor="tests")
+    assert ids(admit()) == {other}
+    set_status(schema="acme", status=TenantStatus.ACTIVE, actor="tests")
+    assert ids(admit()) == {waiting}

@@ -18,7 +18,7 @@ from executions.states import ExecutionState, TicketState
 from executions.transitions.claim import claim_step
 from executions.transitions.close import close_execution, hand_back
 from executions.transitions.fence import Placement
-from executions.worker import closing, lease
+from executions.worker import closing, lease, periodic
 from executions.worker.lease import EXIT_FENCED, LeaseLoop
 from executions.worker.links import Links
 from executions.worker.machine import SELF_FENCE_SECONDS, Machine
@@ -151,7 +151,7 @@ def test_without_a_database_for_too_long_the_runtimes_are_killed(
         raise OperationalError("gone")
 
     monkeypatch.setattr(lease, "renew", no_database)
-    monkeypatch.setattr(lease, "PERIOD_SECONDS", 0.001)
+    monkeypatch.setattr(periodic, "PERIOD_SECONDS", 0.001)
     in_thread(loop.run).result(timeout=20)
     assert alive == [True, True, False]
     assert not machine.lease_is_fresh()
