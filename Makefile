@@ -33,7 +33,7 @@ down: $(VENV)/run.stamp ## stop a platform started elsewhere by 'make up'
 	@$(BIN)/isolane down
 
 status: $(VENV)/run.stamp ## show what runs
-	@$(BIN)/isolane status
+	@$(BIN)/isolane status || test $$? -eq 3
 
 test: $(VENV)/dev.stamp ## run all tests
 	$(BIN)/python -m pytest

@@ -4,6 +4,8 @@ import os
 import threading
 from pathlib import Path
 
+from isolane.processes import end_descendants
+
 
 class Baseline:
     """What the process looked like when it was made."""
@@ -19,19 +21,10 @@ class Baseline:
         os.environ.update(self._environ)
         threads = set(threading.enumerate()) - self._threads
         left = sorted(f"thread {thread.name} was left running" for thread in threads)
-        if _has_children():
+        if end_descendants():
             left.append("a process was left running")
         try:
             os.chdir(self._directory)
         except OSError:
             left.append("the working directory is gone")
         return tuple(left)
-
-
-def _has_children() -> bool:
-    try:
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-    except ChildProcessError:
-        return False
-    return True

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from isolane.node import default_registry
+from isolane.processes import adopt_orphans
 from isolane.session import Session
 from isolane.stream import Stream
 from isolane.text import MESSAGE_MAX, storable
@@ -29,6 +30,7 @@ def main() -> NoReturn:
     options = _options()
     sock = socket.socket(fileno=options.fd)
     sock.set_inheritable(False)
+    adopt_orphans()
     session = Session(Stream(sock), default_registry)
     session.install()
     sys.path[:0] = options.path

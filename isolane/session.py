@@ -4,8 +4,10 @@ Timing: a step runs until it returns; nobody here looks at its deadline, the wor
 Model: the main thread runs steps, `async def` ones on the execution's own event loop; a daemon
 thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
 Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left
-open is torn down at CLOSE, and what cannot be (threads, processes) is reported.
-Failure: a gone worker ends the whole process group at once; a broken protocol ends the process.
+open is torn down at CLOSE, left processes are killed, and what was left (threads, processes) is
+reported.
+Failure: a gone worker ends all descendants and the whole process group at once; a broken protocol
+ends the process.
 """
 
 import asyncio
@@ -22,6 +24,7 @@ from isolane.baseline import Baseline
 from isolane.capture import Capture
 from isolane.context import ExecutionContext, NodeContext
 from isolane.node import Node, NodeRegistry
+from isolane.processes import kill_descendants
 from isolane.protocol import (
     MAX_OUTPUT,
     Cancel,
@@ -173,7 +176,9 @@ def _check_output(name: str, output: Any) -> None:
 
 
 def _end_group() -> NoReturn:
-    # As leader of its own group, the runner takes along what its steps started.
+    # What left the group is found below this process only as long as this process is there; then,
+    # as leader of its own group, the runner takes along the rest.
+    kill_descendants()
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)

@@ -78,7 +78,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         # A placed run always finds a thread, and so do its duplicates when the worker is full.
         worker_capacity=reader.integer("ISOLANE_WORKER_CAPACITY", concurrency - 2 or 1, least=1),
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
-        node_paths=reader.words("ISOLANE_NODE_PATHS", ()),
+        node_paths=reader.paths("ISOLANE_NODE_PATHS"),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
         log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),
     )
@@ -129,6 +129,10 @@ class _Reader:
 
     def words(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self.text(name, "").replace(",", " ").split()) or default
+
+    def paths(self, name: str) -> tuple[str, ...]:
+        """As PATH has them: a directory's name may hold blanks and commas."""
+        return tuple(path for path in self.text(name, "").split(os.pathsep) if path)
 
     def flag(self, name: str, *, default: bool) -> bool:
         value = self.text(name, "").lower()

@@ -7,6 +7,7 @@ from flower.app import Flower
 from flower.options import options
 
 from orchestrator.celery import app
+from orchestrator.core.errors import Conflict
 
 MAX_TASKS = 5_000
 PURGE_OFFLINE_SECONDS = 60
@@ -25,7 +26,10 @@ def serve(*, address: str, port: int, user: str, password: str, cookie_secret: s
     urls.handlers[:] = [handler for handler in urls.handlers if path_of(handler) not in OPEN_PATHS]
     settings = {**urls.settings, "cookie_secret": cookie_secret}
     dashboard = Flower(capp=app, options=options, **settings)
-    dashboard.start_http_server()
+    try:
+        dashboard.start_http_server()
+    except OSError as error:
+        raise Conflict(f"Flower cannot listen on {address}:{port}: {error.strerror}.") from None
     try:
         dashboard.start()
     except (KeyboardInterrupt, SystemExit):

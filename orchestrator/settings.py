@@ -130,6 +130,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENV.behind_tls 
 SECURE_HSTS_SECONDS = 31_536_000 if ENV.behind_tls else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = ENV.behind_tls
 X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "orchestrator.core.problems.csrf_failure"
 
 # --- Static files (admin and API docs) are served by web itself, straight from the packages.
 STATIC_URL = "/static/"
@@ -221,5 +222,11 @@ LOGGING = {
         "celery.app.trace": {"level": "WARNING"},
         # The error that follows says the same, once.
         "psycopg.pool": {"level": "ERROR"},
+        # What callers do wrong is answered, not logged: anybody could fill the log with it.
+        "django.request": {"level": "ERROR"},
+        "django.security.csrf": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "django.security.RequestDataTooBig": {"level": "CRITICAL"},
+        "django.security.TooManyFieldsSent": {"level": "CRITICAL"},
     },
 }

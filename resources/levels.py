@@ -35,8 +35,10 @@ def choose(*, required: Isolation, trusted: bool, available: Collection[Isolatio
     )
     if not fitting:
         offered = ", ".join(sorted(available)) or "nothing"
+        way_out = "Enable that level on a worker"
+        if required is Isolation.SHARED:
+            way_out += ", or mark the tenant as trusted ('isolane tenants set NAME --trusted')"
         raise IsolationUnavailable(
-            f"This run needs isolation {floor} or stricter ({reason}), and the workers offer {offered}. "
-            "Enable that level on a worker, or mark the tenant as trusted."
+            f"This run needs isolation {floor} or stricter ({reason}), and the workers offer {offered}. {way_out}."
         )
     return Decision(level=fitting[0], reason=reason)

@@ -1,4 +1,4 @@
-"""Names of schemas and database roles. Pure."""
+"""Names of schemas, database roles, hosts, and those for people. Pure."""
 
 import re
 
@@ -41,6 +41,13 @@ def check_domain(name: str) -> str:
             field="domain",
         )
     return host
+
+
+def check_label(name: str, *, most: int) -> str:
+    """Return a name for people if its column holds it."""
+    if len(name) > most:
+        raise InvalidInput(f"name has {len(name)} characters; use at most {most}.", field="name")
+    return name
 
 
 def default_domain(schema: str, base_host: str) -> str:

@@ -32,7 +32,7 @@ os.environ.update(
     DATABASE_POOL_SIZE="10",
     ISOLANE_LOG_LEVEL="WARNING",
     ISOLANE_NODE_PACKAGES="demo_shop tests.nodes",
-    ISOLANE_NODE_PATHS=f"{ROOT / 'examples'} {ROOT}",
+    ISOLANE_NODE_PATHS=os.pathsep.join([str(ROOT / "examples"), str(ROOT)]),
 )
 
 

@@ -79,8 +79,9 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
         sent = SubmitSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         run = submit(tenant=caller.tenant, requested_by=caller.name, **sent.validated_data)
-        admit_and_send(bounded=True)
+        # Before it can start: run and steps are read one after the other, and must tell the same story.
         body: Any = ExecutionDetailSerializer(execution(run.public_id)).data
+        admit_and_send(bounded=True)
         return Response(
             body,
             status=status.HTTP_202_ACCEPTED,

@@ -101,6 +101,13 @@ class Migration(migrations.Migration):
                         default=0, help_text="The number of the newest event."
                     ),
                 ),
+                (
+                    "losses",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="Placements lost in a row without a checkpoint between them.",
+                    ),
+                ),
                 ("requested_by", models.CharField(max_length=200)),
                 (
                     "worker",

@@ -31,6 +31,9 @@ class Execution(models.Model):
     version = models.PositiveIntegerField(default=0)
     next_step = models.CharField(max_length=200, blank=True, default="")
     last_event = models.PositiveIntegerField(default=0, help_text="The number of the newest event.")
+    losses = models.PositiveIntegerField(
+        default=0, help_text="Placements lost in a row without a checkpoint between them."
+    )
     requested_by = models.CharField(max_length=200)
     worker = models.CharField(
         max_length=200, blank=True, default="", help_text="Where it ran last."

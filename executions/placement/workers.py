@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from executions.placement.models import Catalogue, Ticket, Worker
 from isolane.protocol import Catalogue as CatalogueFrame
@@ -61,8 +62,10 @@ def store_catalogue(frame: CatalogueFrame) -> str:
     packages = {**frame.packages, "python": frame.python}
     canonical = json.dumps([nodes, packages], sort_keys=True, separators=(",", ":"))
     version = hashlib.sha256(canonical.encode()).hexdigest()
-    Catalogue.objects.bulk_create(
-        [Catalogue(version=version, nodes=nodes, packages=packages)], ignore_conflicts=True
+    Catalogue.objects.update_or_create(
+        version=version,
+        defaults={"offered_at": timezone.now()},
+        create_defaults={"nodes": nodes, "packages": packages, "offered_at": timezone.now()},
     )
     return version
 
@@ -123,7 +126,7 @@ def current_offer() -> Offer:
     if newest is not None:
         levels = {Isolation(level) for worker in living() for level in worker.isolation_levels}
         return Offer(catalogue=newest.catalogue_id, isolation_levels=frozenset(levels))
-    catalogue = Catalogue.objects.order_by("-created_at").first()
+    catalogue = Catalogue.objects.order_by("-offered_at").first()
     if catalogue is None:
         raise NoWorkerYet(
             "No worker has started yet, so it is not known what can be run; start one."

@@ -10,6 +10,8 @@ from executions.blueprint.document import InvalidBlueprint, content_hash, plan
 from executions.blueprint.expressions import STEP_REFERENCE, check_expression, references
 from executions.models import Blueprint, BlueprintVersion
 from executions.placement.models import Catalogue
+from executions.placement.workers import NoWorkerYet, current_offer
+from tenants.scope import platform_scope
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,9 +41,13 @@ def publish(document: dict[str, Any]) -> Published:
 
 
 def known_nodes() -> set[str]:
-    """The nodes of the newest catalogue; empty until a worker has described its own."""
-    newest = Catalogue.objects.order_by("-created_at").first()
-    return {node["name"] for node in newest.nodes} if newest else set()
+    """The nodes that a run submitted now can use; empty until a worker has described its own."""
+    try:
+        with platform_scope():
+            offered = Catalogue.objects.get(version=current_offer().catalogue)
+    except NoWorkerYet:
+        return set()
+    return {node["name"] for node in offered.nodes}
 
 
 def check_steps(document: dict[str, Any], nodes: set[str]) -> None:

@@ -18,7 +18,7 @@ WITH {FENCE}, {LOCKED_RUN}, step AS (
     RETURNING s.execution_id, s.finished_at - s.started_at AS took
 ), run AS (
     UPDATE executions_execution e
-    SET version = e.version + 1, next_step = %(next)s, outcome = %(outcome)s, last_event = e.last_event + 1,
+    SET version = e.version + 1, losses = 0, next_step = %(next)s, outcome = %(outcome)s, last_event = e.last_event + 1,
         code = CASE WHEN %(outcome)s IN ('', 'succeeded') THEN '' ELSE %(code)s END,
         message = CASE WHEN %(outcome)s IN ('', 'succeeded') THEN '' ELSE %(message)s END
     FROM step WHERE e.id = step.execution_id

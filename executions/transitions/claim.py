@@ -23,7 +23,7 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
     RETURNING s.execution_id, s.attempt
 ), run AS (
     UPDATE executions_execution e
-    SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s,
+    SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s, message = '',
         last_event = e.last_event + 1
     FROM step WHERE e.id = step.execution_id
     RETURNING e.id, e.last_event

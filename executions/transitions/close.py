@@ -40,11 +40,15 @@ SELECT state FROM run"""
 # Locks before it looks: a checkpoint in flight may be setting the outcome, and such a run must be closed instead.
 HAND_BACK = f"""
 WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
-    UPDATE public.placement_ticket t SET state = 'waiting', worker_id = NULL, epoch = t.epoch + 1
+    UPDATE public.placement_ticket t
+    SET state = 'waiting', worker_id = NULL, epoch = t.epoch + 1,
+        -- A run that may be the cause of its losses must not stand before all others again.
+        waiting_since = CASE WHEN %(lost)s THEN now() ELSE t.waiting_since END
     FROM locked WHERE t.execution_id = locked.id
     RETURNING t.execution_id
 ), run AS (
-    UPDATE executions_execution e SET state = 'queued', last_event = e.last_event + 1
+    UPDATE executions_execution e
+    SET state = 'queued', last_event = e.last_event + 1, losses = e.losses + %(lost)s::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s)
     RETURNING e.id, e.last_event
 ), steps AS (
@@ -63,15 +67,16 @@ WITH {FENCE}, run AS (
     FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
     RETURNING e.id
 ), steps AS (
-    UPDATE executions_step s SET state = 'cancelled', finished_at = now()
-    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(cancellable)s)
+    UPDATE executions_step s
+    SET state = %(step_state)s, code = %(code)s, message = %(message)s, finished_at = now()
+    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(cuttable)s)
 )
 SELECT id FROM run"""  # noqa: S608 - the fence is a constant
 
 ENDABLE = [ExecutionState.QUEUED.value, ExecutionState.RUNNING.value]
 REQUEUEABLE = [*sources(EXECUTION_TRANSITIONS, ExecutionState.QUEUED), ExecutionState.QUEUED.value]
 RESETTABLE = sources(STEP_TRANSITIONS, StepState.PENDING)
-CANCELLABLE = [StepState.RUNNING.value, StepState.RETRYING.value]
+CUTTABLE = [StepState.RUNNING.value, StepState.RETRYING.value]
 
 
 def close_execution(placement: Placement) -> ExecutionState | None:
@@ -80,14 +85,16 @@ def close_execution(placement: Placement) -> ExecutionState | None:
     return ExecutionState(row[0]) if row else None
 
 
-def hand_back(placement: Placement, *, reason: str) -> bool:
+def hand_back(placement: Placement, *, reason: str, lost: bool) -> bool:
     """Put a run without outcome back into the queue, to be resumed from its checkpoint elsewhere.
 
-    Not one whose cancelling was asked for meanwhile: nobody would place it again, nor end it.
+    A loss is counted, a drain is not. Not one whose cancelling was asked for meanwhile: nobody would place it
+    again, nor end it.
     """
     parameters = {
         **placement.parameters(),
         "reason": reason,
+        "lost": lost,
         "requeueable": REQUEUEABLE,
         "resettable": RESETTABLE,
     }
@@ -101,6 +108,9 @@ def set_outcome(placement: Placement, outcome: ExecutionState, *, code: str, mes
         "outcome": outcome.value,
         "code": code,
         "message": message,
-        "cancellable": CANCELLABLE,
+        "step_state": (
+            StepState.CANCELLED if outcome is ExecutionState.CANCELLED else StepState.FAILED
+        ).value,
+        "cuttable": CUTTABLE,
     }
     return fetch_row(SET_OUTCOME, parameters) is not None

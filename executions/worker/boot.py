@@ -72,6 +72,12 @@ def connect() -> None:
 
 
 def _on_init(*, instance: Any, **_: Any) -> None:
+    if not (settings.ENV.database_url and settings.ENV.redis_url):
+        # Without addresses the libraries would try their own defaults, for ever.
+        sys.stderr.write(
+            "No platform runs here: start one with make up, or set DATABASE_URL and REDIS_URL.\n"
+        )
+        sys.exit(EXIT_UNAVAILABLE)
     machine = Machine(
         node_name=instance.hostname,
         capacity=settings.WORKER_CAPACITY,
@@ -155,5 +161,5 @@ def _on_shutdown(**_: Any) -> None:
     with platform_scope():
         worker = Worker.objects.filter(boot=machine.boot).first()
     if worker is not None:
-        end_boot(worker, reason="worker drained")
+        end_boot(worker, reason="worker drained", lost=False)
     connection.close()

@@ -9,6 +9,7 @@ import logging
 from django.db import Error as DatabaseError
 
 from executions.dispatch import admit_and_send
+from executions.models import Execution
 from executions.states import ExecutionState
 from executions.transitions.close import close_execution, hand_back, set_outcome
 from executions.transitions.fence import Placement
@@ -20,6 +21,7 @@ from tenants.selectors import tenant_for_link
 from tenants.statuses import TenantStatus
 
 CLOSE_SECONDS = 10
+MAX_LOSSES = 5
 logger = logging.getLogger(__name__)
 
 
@@ -50,20 +52,25 @@ def tear_down(context: OpenContext) -> None:
         )
 
 
-def end_without_link(placement: Placement, *, cancel: bool, reason: str) -> None:
-    """End a placement in which no link is active: cancelled, closed if its outcome is set, else back to the queue."""
+def end_without_link(placement: Placement, *, cancel: bool, reason: str, lost: bool) -> None:
+    """End a placement in which no link is active: closed if its run has an outcome, else back to the queue."""
     with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
         if cancel:
-            set_outcome(
-                placement,
-                ExecutionState.CANCELLED,
-                code=Code.CANCELLED,
-                message="Cancelled before its next step.",
-            )
-        if close_execution(placement) is None and hand_back(placement, reason=reason):
+            message = "Cancelled before its next step."
+            set_outcome(placement, ExecutionState.CANCELLED, code=Code.CANCELLED, message=message)
+        elif lost and _losses(placement) + 1 >= MAX_LOSSES:
+            # A poison run must not take worker after worker.
+            message = f"Its worker was lost {MAX_LOSSES} times in a row at the same step."
+            set_outcome(placement, ExecutionState.FAILED, code=Code.WORKER_LOST, message=message)
+        if close_execution(placement) is None and hand_back(placement, reason=reason, lost=lost):
             logger.warning(
                 "handed back: %s", reason, extra={"event": "HANDED_BACK", **ids(placement)}
             )
+
+
+def _losses(placement: Placement) -> int:
+    found = Execution.objects.filter(pk=placement.execution_id).values_list("losses", flat=True)
+    return found.first() or 0
 
 
 def ids(placement: Placement) -> dict[str, object]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from django.db import Error as DatabaseError
 
 from executions.dispatch import send
-from executions.models import Step
+from executions.models import Execution, Step
 from executions.placement.admission import Placed
 from executions.placement.workers import Held, renew
 from executions.states import StepState
@@ -86,24 +86,26 @@ class LeaseLoop(Periodic):
         if context and contexts.take(context):
             close_context(self._machine, context)  # an earlier close could not be written
         elif ticket.cancel_requested:
-            self._end(placement, cancel=True, reason="cancelled")
+            self._end(placement, cancel=True, reason="cancelled", lost=False)
         elif self._machine.draining.is_set():
-            self._end(placement, cancel=False, reason="worker draining")
+            self._end(placement, cancel=False, reason="worker draining", lost=False)
         elif contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS:
             self._nudge(placement)
 
     def _nudge(self, placement: Placement) -> None:
-        """Nothing happens though something should: a message was lost, or the answer to a claim."""
+        """Nothing happens though something should: a message was lost, or the answer to a claim or a close."""
         contexts = self._machine.contexts
         with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
+            runs = Execution.objects.filter(pk=placement.execution_id)
+            over = runs.exclude(outcome="").exists()
             claimed = Step.objects.filter(
                 execution_id=placement.execution_id, state=StepState.RUNNING
             ).exists()
         if contexts.idle_seconds(placement.key) < RESEND_AFTER_SECONDS:
             return  # a link has come meanwhile: the claim may be its own
         contexts.restart_idle(placement.key)
-        if claimed:
-            self._end(placement, cancel=False, reason="claimed, but active in no thread")
+        if over or claimed:
+            self._end(placement, cancel=False, reason="claimed, but active in no thread", lost=True)
         elif not self._broker_away:
             self._send(placement)
 
@@ -118,13 +120,13 @@ class LeaseLoop(Periodic):
         )
         self._broker_away = not send(placed, bounded=True)
 
-    def _end(self, placement: Placement, *, cancel: bool, reason: str) -> None:
+    def _end(self, placement: Placement, *, cancel: bool, reason: str, lost: bool) -> None:
         if context := self._machine.contexts.get(placement.key):
             context.lost = True
             if not self._machine.contexts.take(context):
                 return
             tear_down(context)
-        end_without_link(placement, cancel=cancel, reason=reason)
+        end_without_link(placement, cancel=cancel, reason=reason, lost=lost)
 
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""

@@ -112,7 +112,17 @@ class Links:
             raise Ignore(note.refusal.value)
         if note.context is None or note.claim is None:
             raise NoClaim("task_prerun could not claim this link")
-        result = self._result(note.context, note.claim, path, note.error)
+        try:
+            result = self._result(note.context, note.claim, path, note.error)
+        except Exception:
+            # A fault of ours must fail the step, or the run would be tried again and again.
+            logger.exception("step not run", extra={"event": "STEP_NOT_RUN", "step": path})
+            result = StepResult.failed(
+                step=path,
+                attempt=note.claim.attempt,
+                code=Code.UNKNOWN_ERROR,
+                message="The worker could not run this step; its log says why.",
+            )
         self._settle(note.context, result, is_last_of_window=is_last_of_window)
 
     def _result(self, context: OpenContext, claim: Claim, path: str, error: str) -> StepResult:

@@ -24,11 +24,11 @@ def reap() -> int:
     with platform_scope():
         boots = lapsed()
     for worker in boots:
-        end_boot(worker, reason="worker lost")
+        end_boot(worker, reason="worker lost", lost=True)
     return len(boots)
 
 
-def end_boot(worker: Worker, *, reason: str) -> None:
+def end_boot(worker: Worker, *, reason: str, lost: bool) -> None:
     """End a boot's placements, then the boot; a worker that stops does this for itself."""
     logger.warning(
         "ending worker: %s", reason, extra={"event": "WORKER_ENDED", "worker": worker.node_name}
@@ -42,7 +42,7 @@ def end_boot(worker: Worker, *, reason: str) -> None:
             epoch=ticket.epoch,
             boot=worker.boot,
         )
-        end_without_link(placement, cancel=ticket.cancel_requested, reason=reason)
+        end_without_link(placement, cancel=ticket.cancel_requested, reason=reason, lost=lost)
     with platform_scope():
         remove(worker.boot)
     _delete_lane(worker.lane)

@@ -1,4 +1,4 @@
-"""The tick: admission, reaping and deletions, in every worker, one at a time.
+"""The tick: admission, reaping, stranded runs and deletions, in every worker, one at a time.
 
 Timing: background-worker, in a thread with its own connection: it goes on when all step threads are busy and when
 Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. Failure: logged, tried again.
@@ -12,6 +12,7 @@ from django.db import connection
 
 from executions.dispatch import admit_and_send
 from executions.services.offboarding import advance_deletions
+from executions.services.stranded import settle_stranded
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.reaper import reap
@@ -35,6 +36,7 @@ class Tick(Periodic):
             admit_and_send()
             if self._machine.may_reap(settings.LEASE_SECONDS) and reap():
                 admit_and_send()
+            settle_stranded()
             advance_deletions()
 
 

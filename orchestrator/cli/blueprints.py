@@ -9,6 +9,7 @@ from executions.blueprint.document import parse
 from executions.selectors import blueprints as found
 from executions.services.blueprints import publish
 from orchestrator.cli.django import CONSOLE
+from orchestrator.core.errors import InvalidInput
 from tenants.scope import tenant_scope
 from tenants.selectors import tenant_by_schema
 
@@ -23,7 +24,7 @@ def blueprints() -> None:
 @click.option("--tenant", required=True)
 def push(file: Path, tenant: str) -> None:
     """Check FILE (YAML or JSON) and publish it as the next version."""
-    document = parse(file.read_text(encoding="utf-8"))
+    document = parse(_text(file))
     with tenant_scope(tenant_by_schema(tenant)):
         published = publish(document)
     news = "published" if published.is_new else "unchanged"
@@ -43,3 +44,10 @@ def list_(tenant: str) -> None:
                 f"{blueprint.created_at:%Y-%m-%d %H:%M}",
             )
     CONSOLE.print(table)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{file} is not text in UTF-8; save it as such.", field="file") from None

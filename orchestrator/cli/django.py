@@ -10,8 +10,9 @@ from rich.console import Console
 
 from orchestrator.core.errors import Unavailable
 
-# A log or a pipe has no width of its own; ids must not be cut there.
-CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+# A log or a pipe has no width of its own; ids must not be cut there, whatever stands beside them.
+UNBOUNDED = 400
+CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else UNBOUNDED)
 
 
 def setup_django() -> None:

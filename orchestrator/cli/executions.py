@@ -3,19 +3,21 @@
 import json
 import time
 from typing import Any
+from uuid import UUID
 
 import click
 from rich.table import Table
 
 from executions.api.serializers import ExecutionDetailSerializer
 from executions.dispatch import admit_and_send
+from executions.models import Step
 from executions.selectors import execution, parse_id
 from executions.selectors import executions as found
 from executions.services.executions import request_cancel
 from executions.services.executions import submit as submit_run
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from orchestrator.cli.django import CONSOLE, actor
-from tenants.scope import tenant_scope
+from tenants.scope import TenantRef, tenant_scope
 from tenants.selectors import tenant_by_schema
 
 POLL_SECONDS = 0.3
@@ -36,14 +38,33 @@ def executions() -> None:
     metavar="NAME=VALUE",
     help="Repeatable; VALUE is JSON or text.",
 )
+@click.option("--version", type=click.IntRange(min=1), help="The newest if not said.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the run's random numbers.")
 @click.option(
-    "--wait/--no-wait", default=False, help="Follow the run until it ends; exit 1 if it fails."
+    "--wait/--no-wait",
+    default=False,
+    help="Follow the run until it ends and print its last step's output; exit 1 if it fails.",
 )
-def submit(*, blueprint: str, tenant: str, pairs: tuple[str, ...], wait: bool) -> None:
+def submit(
+    *,
+    blueprint: str,
+    tenant: str,
+    pairs: tuple[str, ...],
+    version: int | None,
+    seed: int | None,
+    wait: bool,
+) -> None:
     """Submit a run of BLUEPRINT."""
     ref = tenant_by_schema(tenant)
     inputs = dict(_pair(pair) for pair in pairs)
-    run = submit_run(tenant=ref, blueprint=blueprint, inputs=inputs, requested_by=actor())
+    run = submit_run(
+        tenant=ref,
+        blueprint=blueprint,
+        inputs=inputs,
+        version=version,
+        seed=seed,
+        requested_by=actor(),
+    )
     admit_and_send(bounded=True)
     click.echo(run.public_id)
     if wait:
@@ -72,7 +93,7 @@ def show(execution_id: str, tenant: str) -> None:
     """Show a run with its steps, as JSON."""
     with tenant_scope(tenant_by_schema(tenant)):
         body = ExecutionDetailSerializer(execution(execution_id)).data
-    click.echo(json.dumps(body, indent=2, default=str, ensure_ascii=False))
+    _print_json(body)
 
 
 @executions.command()
@@ -95,7 +116,7 @@ def _pair(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _follow(ref: Any, public_id: str) -> None:
+def _follow(ref: TenantRef, public_id: str) -> None:
     with CONSOLE.status("queued") as line:
         while True:
             with tenant_scope(ref):
@@ -107,3 +128,14 @@ def _follow(ref: Any, public_id: str) -> None:
     click.echo(f"{run.state} {run.code} {run.message}".strip())
     if run.state != ExecutionState.SUCCEEDED:
         raise SystemExit(1)
+    _print_json(_last_output(ref, run.pk))
+
+
+def _last_output(ref: TenantRef, run: UUID) -> Any:
+    with tenant_scope(ref):
+        outputs = Step.objects.filter(execution_id=run).order_by("-position")
+        return outputs.values_list("output", flat=True).first()
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))

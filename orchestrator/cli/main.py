@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 
 from orchestrator.cli.django import setup_django
 from orchestrator.core.errors import IsolaneError, Unavailable
@@ -94,6 +94,10 @@ def main() -> None:
     except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         _fail(f"PostgreSQL does not answer ({reason}); is the stack up?", EXIT_UNUSABLE)
+    except (DataError, psycopg.DataError, UnicodeError) as error:
+        # Services check what they are given; this is for what they forgot.
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        _fail(f"A value does not fit: {reason}.", EXIT_FAILED)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -25,6 +25,14 @@ class InvalidInput(IsolaneError):
     title = "The request does not fit"
 
 
+class TooLarge(IsolaneError):
+    """The caller sent more than is read."""
+
+    code = "too_large"
+    http_status = 413
+    title = "The request is too large"
+
+
 class NotFound(IsolaneError):
     """There is no such thing, or the caller may not know that there is."""
 
@@ -47,6 +55,12 @@ class Forbidden(IsolaneError):
     code = "permission_denied"
     http_status = 403
     title = "Not allowed"
+
+
+class CsrfFailed(Forbidden):
+    """A browser's request came without proof that a page of ours sent it."""
+
+    code = "csrf_failed"
 
 
 class Unauthenticated(IsolaneError):

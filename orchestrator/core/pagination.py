@@ -1,5 +1,6 @@
 """Pages of long lists."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
@@ -31,4 +32,5 @@ def _is_time(text: str) -> bool:
         at = parse_datetime(text)
     except ValueError:
         return False
-    return at is not None and at.tzinfo is not None
+    # We write UTC; PostgreSQL would refuse some of the offsets that Python takes.
+    return at is not None and at.utcoffset() == timedelta(0)

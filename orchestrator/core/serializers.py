@@ -4,6 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from orchestrator.core.problems import MAX_ERRORS, echo
+
 
 class StrictSerializer(serializers.Serializer[Any]):
     """Refuses fields that it does not know: a misspelt option must not be ignored."""
@@ -13,6 +15,9 @@ class StrictSerializer(serializers.Serializer[Any]):
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
             known = ", ".join(self.fields)
             raise serializers.ValidationError(
-                {name: [f"There is no such field; known are {known}."] for name in unknown}
+                {
+                    echo(name): [f"There is no such field; known are {known}."]
+                    for name in unknown[:MAX_ERRORS]
+                }
             )
         return super().to_internal_value(data)

@@ -2,15 +2,15 @@
 
 Timing: starting returns before the runner has imported its packages; kill waits for the end.
 Model: exec'd with a clean environment as leader of its own session, never forked from the worker.
-Guarantee: no descriptor, variable or signal of the worker reaches it; its folder goes with it.
-Failure: if the worker dies, the stream ends and the runner kills its own process group. A
-parent-death signal would not do: it fires when the *thread* that started the process ends, and
-the worker's threads come and go.
+Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all that it
+started, in whatever session, go with it.
+Failure: if the worker dies, the stream ends and the runner kills its descendants and its own
+process group; the folder is swept by the next worker. A parent-death signal would not do: it fires
+when the *thread* that started the process ends, and the worker's threads come and go.
 """
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +26,8 @@ import isolane
 from isolane.protocol import Frame, Log, Progress, ProtocolError, ToRunner
 from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import RuntimeStartError
+from resources.runtimes.folder import RuntimeFolder
+from resources.runtimes.processes import end_descendants, end_strays
 
 # Everything else, credentials above all, stays with the worker.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -40,7 +42,7 @@ class Child:
 
     def __init__(self, *, packages: Sequence[str], paths: Sequence[str | Path]) -> None:
         self._lock = threading.Lock()
-        self._folder = Path(tempfile.mkdtemp(prefix="isolane-"))
+        self._folder = RuntimeFolder()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         ours, theirs = socket.socketpair()
         self.stream = Stream(ours)
@@ -48,7 +50,7 @@ class Child:
             self._process = self._spawn(theirs, packages, paths)
         except OSError as error:
             self._release()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             raise RuntimeStartError(f"the runner cannot be started: {error}") from error
         finally:
             theirs.close()
@@ -71,13 +73,11 @@ class Child:
             return True
 
     def kill(self) -> None:
-        """End the process group, wait for it and remove its folder."""
+        """End the runner and all that it started, wait for it and remove its folder."""
         with self._lock:
             if self._process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.pid, signal.SIGKILL)
-                self._process.wait()
-            shutil.rmtree(self._folder, ignore_errors=True)
+                self._end()
+            self._folder.remove()
 
     def dispose(self) -> None:
         """Kill it and free the stream; only for the thread that uses the stream."""
@@ -98,15 +98,7 @@ class Child:
 
     def wipe(self) -> bool:
         """Empty its folder, so that the next execution finds no files; say whether it is empty."""
-        try:
-            for entry in self._folder.iterdir():
-                if entry.is_dir() and not entry.is_symlink():
-                    shutil.rmtree(entry)
-                else:
-                    entry.unlink()
-        except OSError:
-            return False
-        return True
+        return self._folder.wipe()
 
     def ask(self, frame: ToRunner, answer: type[F], timeout: float) -> F:
         """Send a frame and return its answer; on anything else kill it and raise."""
@@ -124,6 +116,15 @@ class Child:
         self.kill()
         words = self.last_words() or self.obituary()
         raise RuntimeStartError(f"{type(frame).__name__} failed, {reason}: {words}")
+
+    def _end(self) -> None:
+        end_descendants(self.pid)
+        died_before = self.ended()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        if died_before:
+            end_strays(self._folder.path)
 
     def _exchange(self, frame: ToRunner, deadline: float) -> Frame:
         self.stream.send(frame, deadline - time.monotonic())
@@ -146,13 +147,13 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._stderr,
-            cwd=self._folder,
+            cwd=self._folder.path,
             env=self._environment(),
         )
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        folder = str(self._folder)
+        folder = str(self._folder.path)
         return inherited | {"PYTHONPATH": str(_SOURCE_ROOT), "HOME": folder, "TMPDIR": folder}
 
     def _release(self) -> None:

@@ -1,8 +1,10 @@
 """The level `shared`: long-lived runners, one execution at a time.
 
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
-Model: a pool of at most `size` processes per backend, used from any thread.
-Guarantee: a runner is used again only after a clean teardown, with an empty folder.
+Model: a pool of at most `size` processes per backend, used from any thread. When it is full, the
+runner that has been idle for longest makes room for one of another tenant.
+Guarantee: a runner is used again only after a clean teardown, with an empty folder, and only for
+the tenant that it was begun for: what a step changed in Python's own state stays with that tenant.
 Failure: a runner that was killed, died or left something behind is ended, and its place is free.
 """
 
@@ -10,6 +12,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from isolane.protocol import Catalogue, Close, Closed, Describe, Open, Ready, Run
 from isolane.results import StepResult
@@ -23,9 +26,15 @@ from resources.runtimes.base import (
     RuntimeStartError,
 )
 from resources.runtimes.child import Child
+from resources.runtimes.folder import sweep
 from resources.runtimes.supervision import Supervision
 
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
+
+
+class _Idle(NamedTuple):
+    tenant_id: str
+    child: Child
 
 
 class SharedBackend(RuntimeBackend):
@@ -44,8 +53,9 @@ class SharedBackend(RuntimeBackend):
         self._packages = packages
         self._paths = paths
         self._lock = threading.Lock()
-        self._idle: list[Child] = []
+        self._idle: list[_Idle] = []  # the longest idle first
         self._busy: set[Child] = set()
+        sweep()
 
     def availability(self) -> Availability:
         """Say whether processes can be supervised safely here."""
@@ -62,9 +72,9 @@ class SharedBackend(RuntimeBackend):
             child.dispose()
 
     def start(self, placement: Placement) -> Runtime:
-        """Take a runner from the pool."""
+        """Take an idle runner of this tenant, or begin one."""
         with self._lock:
-            child = self._take()
+            child = self._take(placement.tenant_id) or self._begin()
             self._busy.add(child)
         return SharedRuntime(self, child, placement)
 
@@ -73,29 +83,34 @@ class SharedBackend(RuntimeBackend):
         with self._lock:
             idle, self._idle = self._idle, []
             busy = list(self._busy)
-        for child in idle:
+        for _, child in idle:
             child.dispose()
         for child in busy:
             child.kill()
 
-    def give_back(self, child: Child, *, clean: bool) -> None:
-        """Take a runner back into the pool, or end it."""
+    def give_back(self, child: Child, tenant_id: str, *, clean: bool) -> None:
+        """Take a runner back into the pool for its tenant's next run, or end it."""
         reusable = clean and child.wipe()
         if not reusable:
             child.dispose()
         with self._lock:
             self._busy.discard(child)
             if reusable:
-                self._idle.append(child)
+                self._idle.append(_Idle(tenant_id, child))
 
-    def _take(self) -> Child:
-        while self._idle:
-            child = self._idle.pop()
-            if not child.ended():
-                return child
-            child.dispose()
+    def _take(self, tenant_id: str) -> Child | None:
+        for idle in reversed([idle for idle in self._idle if idle.tenant_id == tenant_id]):
+            self._idle.remove(idle)
+            if not idle.child.ended():
+                return idle.child
+            idle.child.dispose()
+        return None
+
+    def _begin(self) -> Child:
         if len(self._busy) >= self._size:
             raise PoolExhaustedError(f"all {self._size} runtimes of level {self.level} are in use")
+        while len(self._busy) + len(self._idle) >= self._size:
+            self._idle.pop(0).child.dispose()
         return self._spawn()
 
     def _spawn(self) -> Child:
@@ -149,7 +164,7 @@ class SharedRuntime(Runtime):
         with self._lock:
             clean = self.alive and not errors
             self._closed = True
-        self._backend.give_back(self._child, clean=clean)
+        self._backend.give_back(self._child, self._placement.tenant_id, clean=clean)
         return errors
 
     def kill(self) -> None:

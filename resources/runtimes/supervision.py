@@ -2,7 +2,8 @@
 
 Timing: returns at the latest shortly after the deadline; a cancellation is seen within 0.1 s.
 Model: one thread per step polls the stream, the clock, the cancel flag and the process.
-Guarantee: exactly one result; a runtime that did not answer properly is dead when it is returned.
+Guarantee: exactly one result; a runtime that did not answer properly is dead when it is returned;
+however much a step says, what is handed on of it is bounded.
 Failure: an error of the caller's own callback kills the runtime and is raised.
 """
 
@@ -17,6 +18,27 @@ from resources.runtimes.child import Child
 
 _SLICE = 0.1  # seconds between two looks at everything but the stream
 _GRACE = 1.0  # seconds that a cancelled step has to end by itself
+LOG_LINES = 1000  # of one attempt of a step
+LOG_BYTES = 256 * 1024  # of all these lines
+DROPPED = "further output of this step is dropped"
+
+
+class LogBudget:
+    """What one attempt of a step may still say; counted here, as the child is not trusted."""
+
+    def __init__(self) -> None:
+        self._lines, self._bytes = LOG_LINES, LOG_BYTES
+
+    def admit(self, log: Log) -> Log | None:
+        """Return the line, the one that says that others are dropped, or nothing."""
+        if self._lines < 0:
+            return None
+        self._lines -= 1
+        self._bytes -= len(log.message.encode())
+        if self._lines >= 0 and self._bytes >= 0:
+            return log
+        self._lines = -1
+        return Log(step=log.step, level="warning", message=DROPPED)
 
 
 class Supervision:
@@ -37,6 +59,7 @@ class Supervision:
         self._cancelled = cancelled
         self._on_frame = on_frame
         self._cancelling = False
+        self._budget = LogBudget()
 
     def result(self) -> StepResult:
         """Run the step and return how it ended."""
@@ -96,7 +119,9 @@ class Supervision:
         match frame:
             case Log() | Progress():
                 # A thread that an earlier step left behind may still speak: not for this step.
-                return frame if frame.step == self._run.step else None
+                if frame.step != self._run.step:
+                    return None
+                return self._budget.admit(frame) if isinstance(frame, Log) else frame
             case StepResult():
                 if (frame.step, frame.attempt) != (self._run.step, self._run.attempt):
                     raise ProtocolError("StepResult: for another step or attempt")

@@ -40,7 +40,11 @@ class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
         obj.pk = ApiKey.objects.get(digest=digest_of(key)).pk
         self.message_user(request, f"The key, shown this once: {key}", messages.WARNING)
 
-    @admin.action(description="Revoke")
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Revoking is the one change there is, and has the right of one."""
+        return request.user.has_perm("tenants.change_apikey")
+
+    @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         """End the chosen keys at once."""
         for key in queryset.filter(revoked_at=None).select_related("tenant"):

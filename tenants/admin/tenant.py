@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
@@ -12,7 +13,7 @@ from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant
 from tenants.names import check_schema_name
 from tenants.services.audit import record
-from tenants.services.tenants import create_tenant, set_status
+from tenants.services.tenants import MAX_RUNNING, create_tenant, set_status
 from tenants.statuses import TenantStatus
 
 
@@ -34,10 +35,21 @@ class TenantForm(forms.ModelForm[Tenant]):
             raise forms.ValidationError(error.detail) from None
 
 
+class QuotaForm(forms.ModelForm[Quota]):
+    """The same range as everywhere."""
+
+    max_running = forms.IntegerField(min_value=1, max_value=MAX_RUNNING)
+
+    class Meta:
+        model = Quota
+        fields = ("max_running",)
+
+
 class QuotaInline(admin.StackedInline[Quota, Tenant]):
     """A tenant has exactly one."""
 
     model = Quota
+    form = QuotaForm
     can_delete = False
     extra = 0
 
@@ -123,12 +135,12 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
             return HttpResponseRedirect(request.path)
 
     # --- statuses
-    @admin.action(description="Suspend: take no new work")
+    @admin.action(description="Suspend: take no new work", permissions=["change"])
     def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         """Suspend the chosen tenants."""
         self._set_status(request, queryset, TenantStatus.SUSPENDED)
 
-    @admin.action(description="Resume")
+    @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         """Let the chosen tenants work again."""
         self._set_status(request, queryset, TenantStatus.ACTIVE)
@@ -165,6 +177,8 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
     ) -> HttpResponse:
         """Go on only if the name was typed."""
         tenant = self.get_object(request, object_id)
+        if not self.has_delete_permission(request, tenant):
+            raise PermissionDenied
         if (
             request.method == "POST"
             and tenant

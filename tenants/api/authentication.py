@@ -5,8 +5,10 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
+from orchestrator.core.problems import csrf_failed
 from tenants.caller import Caller
 
 
@@ -29,6 +31,13 @@ class MemberSessionAuthentication(SessionAuthentication):
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         """Only members of the host's tenant count."""
         return super().authenticate(request) if caller_of(request) else None
+
+    def enforce_csrf(self, request: Request) -> None:
+        """Refuse with the same problem as outside of the API."""
+        try:
+            super().enforce_csrf(request)
+        except PermissionDenied:
+            raise csrf_failed() from None
 
 
 def caller_of(request: Request) -> Caller | None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from orchestrator.core.errors import Forbidden
 from tenants.api.authentication import caller_of
@@ -19,6 +20,10 @@ class NeedsPermission:
 
     permission_by_method: ClassVar[Mapping[str, Permission]] = {}
 
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        """Say in the Allow header which methods there are; DRF's own answer would need rights for each."""
+        return Response({})
+
 
 class HasTenantPermission(BasePermission):
     """Refuses who is not a caller of a tenant, and callers without the right."""
@@ -28,6 +33,8 @@ class HasTenantPermission(BasePermission):
         caller = caller_of(request)
         if caller is None:
             return False
+        if request.method == "OPTIONS":
+            return True
         method = "GET" if request.method == "HEAD" else request.method or ""
         if not hasattr(view, method.lower()):
             return True  # There is no such method: DRF answers 405, which says more than 403.

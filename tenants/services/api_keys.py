@@ -9,11 +9,13 @@ from django.utils import timezone
 
 from orchestrator.core.errors import InvalidInput, NotFound
 from tenants.models import ApiKey
+from tenants.names import check_label
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.audit import record
 
 PREFIX = "isl_"
+NAME_LENGTH = 100
 HINT_LENGTH = len(PREFIX) + 6
 
 
@@ -28,6 +30,7 @@ def create_api_key(
     """Make a key and return it; this is the only time that it can be seen."""
     if not name.strip():
         raise InvalidInput("name is empty; say what the key is for.", field="name")
+    check_label(name, most=NAME_LENGTH)
     key = PREFIX + secrets.token_urlsafe(32)
     with platform_scope(), transaction.atomic():
         ApiKey.objects.create(

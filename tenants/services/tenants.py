@@ -10,11 +10,14 @@ from psycopg.errors import DuplicateSchema
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
 from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant
-from tenants.names import check_domain, check_schema_name, default_domain
+from tenants.names import check_domain, check_label, check_schema_name, default_domain
 from tenants.provisioning import OWNER, create_schema, drop_schema, owner_connection
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.audit import record
 from tenants.statuses import TenantStatus
+
+NAME_LENGTH = 200
+MAX_RUNNING = 10_000
 
 
 class TenantExists(Conflict):
@@ -35,8 +38,8 @@ def create_tenant(
 ) -> TenantRef:
     """Make a tenant with its schema, role, domain and quota; all or nothing."""
     check_schema_name(schema)
-    if max_running < 1:
-        raise InvalidInput(f"max_running is {max_running}; use 1 or more.", field="max_running")
+    check_label(name, most=NAME_LENGTH)
+    _check_max_running(max_running)
     host = check_domain(domain or default_domain(schema, settings.BASE_HOST))
     owner_connection()
     try:
@@ -87,8 +90,9 @@ def update_tenant(
     """Change what was said about a tenant; what is not given stays."""
     given = {"name": name, "trusted": trusted, "required_isolation": required_isolation}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-    if max_running is not None and max_running < 1:
-        raise InvalidInput(f"max_running is {max_running}; use 1 or more.", field="max_running")
+    check_label(name or "", most=NAME_LENGTH)
+    if max_running is not None:
+        _check_max_running(max_running)
     with platform_scope(), transaction.atomic():
         tenant = Tenant.objects.filter(schema_name=schema).first()
         if tenant is None:
@@ -129,6 +133,14 @@ def purge_tenant(tenant: TenantRef) -> None:
         gone, _ = Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
         if gone:
             record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)
+
+
+def _check_max_running(wanted: int) -> None:
+    if not 1 <= wanted <= MAX_RUNNING:
+        raise InvalidInput(
+            f"max_running is {wanted}; use a whole number from 1 to {MAX_RUNNING}.",
+            field="max_running",
+        )
 
 
 def _no_tenant(schema: str) -> NotFound:

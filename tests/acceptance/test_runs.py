@@ -168,8 +168,10 @@ def test_a_killed_workers_run_goes_on_elsewhere_and_repeats_no_completed_step(
 ) -> None:
     workers = {worker.name: worker for worker in (start_worker(), start_worker())}
     slow = {"uses": "test.sleep", "with": {"seconds": 2}}
-    run = start_run(acme, {"uses": "test.identity"}, slow, {"uses": "test.identity"})
-    other = start_run(globex, {"uses": "test.identity"}, slow)
+    add = {"uses": "test.add", "with": {"a": 1, "b": 2}}
+    later = {"uses": "test.add", "with": {"a": "${steps.s1}", "b": 1}}
+    run = start_run(acme, add, slow, later)
+    other = start_run(globex, add, slow)
     step_runs(acme, run, "s2")
     killed = workers.pop(reload(acme, run).worker)
     killed.kill()
@@ -178,6 +180,8 @@ def test_a_killed_workers_run_goes_on_elsewhere_and_repeats_no_completed_step(
     assert step_states(acme, run) == [
         ("s1", "succeeded", 1), ("s2", "succeeded", 2), ("s3", "succeeded", 1),
     ]  # fmt: skip
+    with tenant_scope(acme):
+        assert run.steps.get(path="s3").output == 4  # it remembers what was done before
     assert reload(acme, run).worker == survivor
     with platform_scope():
         assert [worker.node_name for worker in Worker.objects.all()] == [survivor]

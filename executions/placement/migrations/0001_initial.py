@@ -20,7 +20,12 @@ class Migration(migrations.Migration):
                 ("version", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("nodes", models.JSONField()),
                 ("packages", models.JSONField()),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "offered_at",
+                    models.DateTimeField(
+                        help_text="When a living worker last offered it, to the minute."
+                    ),
+                ),
             ],
             bases=(tenants.rights.HasRights, models.Model),
         ),

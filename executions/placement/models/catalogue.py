@@ -13,7 +13,9 @@ class Catalogue(HasRights, models.Model):
     version = models.CharField(max_length=64, primary_key=True)
     nodes = models.JSONField()
     packages = models.JSONField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    offered_at = models.DateTimeField(
+        help_text="When a living worker last offered it, to the minute."
+    )
 
     def __str__(self) -> str:
         return self.version[:12]

@@ -98,7 +98,7 @@ def test_a_failure_is_kept_with_step_and_run(acme: TenantRef, claimed: Placement
 
 def test_after_the_epoch_was_raised_nothing_is_written(acme: TenantRef, claimed: Placement) -> None:
     with tenant_scope(acme):
-        hand_back(claimed, reason="test")
+        hand_back(claimed, reason="test", lost=True)
     before = everything_of(acme)
     assert not write(acme, claimed, done())
     assert everything_of(acme) == before

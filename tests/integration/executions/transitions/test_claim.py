@@ -105,7 +105,7 @@ def test_a_step_that_ended_under_an_older_epoch_is_done(
     claim(acme, placement)
     with tenant_scope(acme):
         Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
-        hand_back(placement, reason="test")
+        hand_back(placement, reason="test", lost=True)
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, again) is Refusal.DONE
     assert claim(acme, again, "two") == Claim(attempt=1)
@@ -117,7 +117,7 @@ def test_a_lost_claim_is_claimed_again_under_the_next_epoch(
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
-        hand_back(placement, reason="test")
+        hand_back(placement, reason="test", lost=True)
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, placement) is Refusal.STALE
     assert claim(acme, again) == Claim(attempt=2)

@@ -54,9 +54,9 @@ def close(tenant: TenantRef, placement: Placement) -> ExecutionState | None:
         return close_execution(placement)
 
 
-def give_back(tenant: TenantRef, placement: Placement) -> bool:
+def give_back(tenant: TenantRef, placement: Placement, *, lost: bool = True) -> bool:
     with tenant_scope(tenant):
-        return hand_back(placement, reason="worker lost")
+        return hand_back(placement, reason="worker lost", lost=lost)
 
 
 # --- close
@@ -119,15 +119,18 @@ def test_another_tenant_closes_and_hands_back_nothing(
 
 
 # --- hand back
+@pytest.mark.parametrize("lost", [True, False])
 def test_handing_back_raises_the_epoch_and_resets_the_running_step(
-    acme: TenantRef, claimed: Placement
+    acme: TenantRef, claimed: Placement, lost: bool
 ) -> None:
     waiting_since = getattr(ticket_of(claimed.execution_id), "waiting_since", None)
-    assert give_back(acme, claimed)
+    assert give_back(acme, claimed, lost=lost)
     ticket = ticket_of(claimed.execution_id)
     assert ticket is not None
     assert (ticket.state, ticket.worker_id, ticket.epoch) == (TicketState.WAITING, None, 2)
-    assert ticket.waiting_since == waiting_since  # it keeps its place in the queue
+    # A drained run keeps its place in the queue; a lost one, which may be to blame, goes to its end.
+    assert (ticket.waiting_since == waiting_since) is not lost
+    assert run_of(acme, claimed.execution_id).losses == int(lost)
     assert run_of(acme, claimed.execution_id).state == ExecutionState.QUEUED
     assert steps_of(acme, claimed.execution_id) == {"one": "pending", "two": "pending"}
     assert events_of(acme, claimed.execution_id)[-1] == "placement.ended"

@@ -317,7 +317,7 @@ def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
         links.begin("two", placement, "two")
     runtime = runtime_of(machine, placement)
     with tenant_scope(acme):
-        assert hand_back(placement, reason="by others")
+        assert hand_back(placement, reason="by others", lost=True)
     before = everything_of(acme)
     loop.turn()
     assert not runtime.alive

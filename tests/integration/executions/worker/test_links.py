@@ -1,5 +1,7 @@
 """One link at a time with a stub for the runtime: claim, open, run, checkpoint, count out, close."""
 
+from dataclasses import replace
+
 import pytest
 import redis
 from celery.exceptions import Ignore
@@ -12,10 +14,12 @@ from executions.services.executions import request_cancel, submit
 from executions.states import ExecutionState
 from executions.transitions.close import hand_back
 from executions.transitions.fence import Placement
+from executions.worker import links as worker_links
 from executions.worker.lease import kill_runtimes
 from executions.worker.links import Links, NoClaim, StepFailed
 from executions.worker.machine import SELF_FENCE_SECONDS, Machine
 from isolane.results import Code, StepResult
+from orchestrator.core.errors import NotFound
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.stub import fails, succeeds
 from tenants.scope import TenantRef, tenant_scope
@@ -143,7 +147,7 @@ def test_a_resumed_run_skips_what_is_done_and_remembers_it(
     placement = make_placed(acme, machine)
     run_link(links, placement, "one")
     with tenant_scope(acme):
-        assert hand_back(placement, reason="test")
+        assert hand_back(placement, reason="test", lost=True)
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "one")  # a plain return: the chain goes on
     run_link(links, again, "two", last=True)
@@ -278,7 +282,7 @@ def test_a_step_that_ends_after_its_placement_writes_nothing(
     placement = make_placed(acme, machine)
     links.begin("one", placement, "one")
     with tenant_scope(acme):
-        hand_back(placement, reason="test")
+        hand_back(placement, reason="test", lost=True)
     before = everything_of(acme)
     with pytest.raises(Ignore, match="fence"):
         links.run("one", "one", is_last_of_window=False)
@@ -325,3 +329,33 @@ def test_a_cancelled_step_ends_the_run_cancelled(
 def _obey(step: str, cancelled: bool) -> StepResult:
     assert cancelled
     return StepResult.failed(step=step, attempt=1, code=Code.CANCELLED, message="")
+
+
+# --- what Celery would swallow
+def test_a_link_without_a_valid_tenant_fails_and_touches_nothing(
+    acme: TenantRef, machine: Machine, links: Links
+) -> None:
+    before = everything_of(acme)
+    nobody = replace(make_placed(acme, machine), tenant_id=999_999)
+    after_placing = everything_of(acme)
+    with pytest.raises(NotFound):
+        links.begin("link", nobody, "one")
+    with pytest.raises(NoClaim):
+        links.run("link", "one", is_last_of_window=False)
+    links.end("link")
+    assert everything_of(acme) == after_placing != before
+    assert machine.contexts.idle_seconds(nobody.key) >= 0
+
+
+def test_a_fault_of_the_worker_fails_the_step_instead_of_looping(
+    acme: TenantRef, machine: Machine, links: Links, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = make_placed(acme, machine)
+    monkeypatch.setattr(worker_links, "resolve", lambda *_: 1 // 0)
+    links.begin("link", placement, "one")
+    with pytest.raises(StepFailed, match="UNKNOWN_ERROR"):
+        links.run("link", "one", is_last_of_window=False)
+    links.end("link")
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.code) == (ExecutionState.FAILED, Code.UNKNOWN_ERROR)
+    assert ticket_of(placement.execution_id) is None

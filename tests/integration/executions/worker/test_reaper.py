@@ -17,9 +17,10 @@ from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.fence import Placement
 from executions.worker import reaper
+from executions.worker.closing import MAX_LOSSES
 from executions.worker.machine import Machine
 from executions.worker.reaper import end_boot, reap
-from isolane.results import StepResult
+from isolane.results import Code, StepResult
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (
     document,
@@ -28,6 +29,7 @@ from tests.factories import (
     let_lapse,
     make_machine,
     make_placed,
+    place,
     run_of,
     steps_of,
     ticket_of,
@@ -53,6 +55,47 @@ def claimed_run(tenant: TenantRef, machine: Machine, *keys: str) -> Placement:
 def known_boots() -> set[object]:
     with platform_scope():
         return set(Worker.objects.values_list("boot", flat=True))
+
+
+def lose(tenant: TenantRef, placement: Placement, times: int) -> Placement:
+    """Lose the placement's worker again and again at the same step."""
+    for number in range(times):
+        let_lapse(machine := make_machine(name=f"lost{number}@test"))
+        placement = place(tenant, placement.execution_id, machine)
+        with tenant_scope(tenant):
+            claim_step(placement, "one", worker=machine.node_name)
+        reap()
+    return placement
+
+
+def test_a_run_that_loses_worker_after_worker_fails(
+    acme: TenantRef, machine: Machine, lost: Machine
+) -> None:
+    placement = claimed_run(acme, lost)
+    let_lapse(lost)
+    reap()
+    lose(acme, placement, MAX_LOSSES - 2)
+    assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
+    lose(acme, placement, 1)
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.code) == (ExecutionState.FAILED, Code.WORKER_LOST)
+    assert steps_of(acme, placement.execution_id) == {"one": "failed", "two": "skipped"}
+    assert ticket_of(placement.execution_id) is None
+
+
+def test_a_checkpoint_ends_the_row_of_losses(
+    acme: TenantRef, machine: Machine, lost: Machine
+) -> None:
+    placement = claimed_run(acme, lost)
+    let_lapse(lost)
+    reap()
+    placement = place(acme, placement.execution_id, machine)
+    result = StepResult.succeeded(step="one", attempt=2, output=None)
+    with tenant_scope(acme):
+        claim_step(placement, "one", worker=machine.node_name)
+        assert run_of(acme, placement.execution_id).losses == 1
+        assert write_checkpoint(placement, result, after_step(plan(document()), result))
+    assert run_of(acme, placement.execution_id).losses == 0
 
 
 def test_a_cut_run_goes_back_to_the_queue(acme: TenantRef, machine: Machine, lost: Machine) -> None:
@@ -156,7 +199,7 @@ def test_who_comes_second_finds_nothing_and_says_nothing(
         seen = Worker.objects.get(boot=lost.boot)
     reap()
     before = everything_of(acme)
-    end_boot(seen, reason="worker lost")
+    end_boot(seen, reason="worker lost", lost=True)
     assert everything_of(acme) == before
     assert known_boots() == {machine.boot}
 

@@ -231,7 +231,9 @@ def test_a_child_has_its_own_session_default_signals_and_no_input(tmp_path: Path
 
     assert "A=1\n" in output
     assert "HOME" not in output
-    assert output.count(":\t0000000000000000\n") == 2
+    # Numbers above 31 belong to the C library, which may have been started with one ignored.
+    masks = [int(line.split()[1], 16) for line in output.splitlines() if line.startswith("Sig")]
+    assert [mask & 0x7FFFFFFF for mask in masks] == [0, 0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the user")

@@ -1,0 +1,81 @@
+"""The processes that steps start, and their end.
+
+Timing: ending takes some milliseconds, a second at most.
+Model: on Linux the runner is the subreaper of what its steps start, so that a process that left
+its parent, session and group behind is still found as a descendant.
+Guarantee: nothing but descendants of this process is killed.
+Failure: without prctl or /proc only what the kernel calls a child is seen; the rest is the worker's.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_END_SECONDS = 1.0  # for processes that start others faster than they are killed
+_PROC = Path("/proc")
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of descendants whose own parent ends; say whether that is possible here."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return False
+    return bool(prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def end_descendants() -> bool:
+    """Kill and reap what this process and its children started; say whether there was anything."""
+    if not _has_children():
+        return False
+    deadline = time.monotonic() + _END_SECONDS
+    while True:
+        kill_descendants()
+        # Whatever lost its parent just now is a child of this process from here on.
+        if not _has_children() or time.monotonic() > deadline:
+            return True
+        time.sleep(0.005)
+
+
+def kill_descendants() -> None:
+    """Kill every process below this one, once, without waiting for its end."""
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(root: int) -> list[int]:
+    """Return the ids of all processes below this one, as far as /proc tells."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents().items():
+        children.setdefault(parent, []).append(pid)
+    found = list(children.get(root, ()))
+    for pid in found:  # grows while it is read
+        found += children.get(pid, ())
+    return found
+
+
+def _parents() -> dict[int, int]:
+    found = {}
+    for entry in _PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            # The name before the last bracket may hold anything, brackets too.
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            found[int(entry.name)] = int(fields[1])
+    return found
+
+
+def _has_children() -> bool:
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        return False
+    return True
