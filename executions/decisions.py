@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from executions.blueprint.document import Plan
+from executions.blueprint.plan import Plan
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult
 

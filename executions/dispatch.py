@@ -10,7 +10,7 @@ from uuid import UUID
 from celery import current_app
 from kombu.exceptions import OperationalError
 
-from executions.blueprint.document import plan
+from executions.blueprint.plan import plan
 from executions.chain import ChainSpec, publish
 from executions.models import Execution
 from executions.placement.admission import Placed, admit

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
-from executions.blueprint.document import Plan, plan
+from executions.blueprint.plan import Plan, plan
 from executions.memory import ExecutionMemory
 from executions.models import Blueprint, Execution
 from executions.states import TERMINAL_STEP, StepState

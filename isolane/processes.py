@@ -63,9 +63,13 @@ def descendants(root: int) -> list[int]:
 
 
 def _parents() -> dict[int, int]:
+    try:
+        entries = [entry for entry in _PROC.iterdir() if entry.name.isdecimal()]
+    except OSError:
+        return {}
     found = {}
-    for entry in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+    for entry in entries:
+        with contextlib.suppress(OSError, IndexError):  # it ended meanwhile
             # The name before the last bracket may hold anything, brackets too.
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
             found[int(entry.name)] = int(fields[1])

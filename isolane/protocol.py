@@ -17,6 +17,7 @@ VERSION = 1
 HEADER = struct.Struct("!BBI")
 MAX_FRAME = 4 * 1024 * 1024  # bytes of payload
 MAX_OUTPUT = 1024 * 1024  # bytes of a step's output as JSON
+MAX_DEPTH = 100  # levels of a value; far from where Python's own recursion ends
 _SMALL = 64 * 1024  # bytes; holds the longest line in the widest encoding
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -143,6 +144,7 @@ _FRAMES: dict[int, tuple[type[Frame], int]] = {
     69: (StepResult, MAX_OUTPUT + _SMALL),
     70: (Closed, _SMALL),
 }
+_FRAME_DEPTH = 1  # the frame is an object around its values
 _NUMBERS = {cls: number for number, (cls, _) in _FRAMES.items()}
 
 
@@ -150,7 +152,7 @@ def encode(frame: Frame) -> bytes:
     """Return the bytes of a frame, or raise ProtocolError."""
     number = _NUMBERS[type(frame)]
     _shaped(type(frame), vars(frame))
-    payload = dump(vars(frame))
+    payload = _dump(vars(frame), MAX_DEPTH + _FRAME_DEPTH)
     header = HEADER.pack(VERSION, number, min(len(payload), 0xFFFFFFFF))
     frame_size(header)
     return header + payload
@@ -179,6 +181,28 @@ def frame_size(header: bytes) -> int:
 
 def dump(value: Any) -> bytes:
     """Return a value as JSON that can be sent and stored, or raise ProtocolError."""
+    return _dump(value, MAX_DEPTH)
+
+
+def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Say whether a value without cycles has more levels than the limit, without recursion."""
+    level = [value]
+    for _ in range(limit):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [item for item in value.values() if isinstance(item, dict | list | tuple)]
+    if isinstance(value, list | tuple):
+        return [item for item in value if isinstance(item, dict | list | tuple)]
+    return []
+
+
+def _dump(value: Any, depth: int) -> bytes:
     try:
         text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
@@ -187,6 +211,7 @@ def dump(value: Any) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise ProtocolError(f"no JSON: {error}") from None
     _refuse_unstorable(payload)
+    _refuse_depth(value, depth)
     return payload
 
 
@@ -203,6 +228,7 @@ def _load(payload: bytes, name: str) -> Any:
     except (ValueError, RecursionError):
         raise ProtocolError(f"{name}: the payload is no JSON") from None
     _refuse_unstorable(payload)
+    _refuse_depth(value, MAX_DEPTH + _FRAME_DEPTH)
     return value
 
 
@@ -213,6 +239,11 @@ def _refuse_constant(name: str) -> None:
 def _refuse_unstorable(payload: bytes) -> None:
     if _UNSTORABLE.search(payload):
         raise ProtocolError("text with NUL or half a surrogate pair cannot be stored")
+
+
+def _refuse_depth(value: Any, depth: int) -> None:
+    if is_too_deep(value, depth):
+        raise ProtocolError(f"values nested deeper than {MAX_DEPTH} levels cannot be kept")
 
 
 def _shaped(cls: type[Frame], value: dict[str, Any]) -> Frame:

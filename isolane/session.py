@@ -178,7 +178,9 @@ def _check_output(name: str, output: Any) -> None:
 def _end_group() -> NoReturn:
     # What left the group is found below this process only as long as this process is there; then,
     # as leader of its own group, the runner takes along the rest.
-    kill_descendants()
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(0)
+    try:
+        kill_descendants()
+    finally:
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(0)

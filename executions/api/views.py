@@ -71,7 +71,7 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
     @extend_schema(
         operation_id="submit_execution",
         request=SubmitSerializer,
-        responses={202: ExecutionDetailSerializer, **PROBLEMS},
+        responses={202: ExecutionDetailSerializer, **PROBLEMS, (413, PROBLEM_TYPE): PROBLEM},
     )
     def post(self, request: Request) -> Response:
         """Submit a run; it starts when a slot is free. Answers at once."""

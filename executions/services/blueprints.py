@@ -6,8 +6,17 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
-from executions.blueprint.document import InvalidBlueprint, content_hash, plan
-from executions.blueprint.expressions import STEP_REFERENCE, check_expression, references
+from executions.blueprint.document import content_hash
+from executions.blueprint.errors import BadReference, InvalidBlueprint, shown
+from executions.blueprint.expressions import (
+    MAX_REFERENCES,
+    STEP_REFERENCE,
+    check_expression,
+    check_text,
+    expressions,
+    texts,
+)
+from executions.blueprint.plan import PlannedStep, plan
 from executions.models import Blueprint, BlueprintVersion
 from executions.placement.models import Catalogue
 from executions.placement.workers import NoWorkerYet, current_offer
@@ -60,12 +69,33 @@ def check_steps(document: dict[str, Any], nodes: set[str]) -> None:
                 f"{where}.uses: there is no node {step.uses!r}; known are {', '.join(sorted(nodes))}.",
                 field=where,
             )
-        for expression in references(step.parameters):
-            check_expression(expression)
-            for key in STEP_REFERENCE.findall(expression):
-                if key not in earlier:
-                    raise InvalidBlueprint(
-                        f"{where}.with: '${{{expression}}}' needs step {key!r}, which does not come before.",
-                        field=where,
-                    )
+        _check_references(step, f"{where}.with", earlier)
         earlier.add(step.path)
+
+
+def _check_references(step: PlannedStep, where: str, earlier: set[str]) -> None:
+    count = 0
+    for path, text in texts(step.parameters, where):
+        found = expressions(text)
+        count += len(found)
+        if count > MAX_REFERENCES:
+            raise BadReference(
+                f"{where}: a step has at most {MAX_REFERENCES} references.", field=where
+            )
+        try:
+            check_text(text)
+            for expression in found:
+                check_expression(expression)
+        except BadReference as bad:
+            raise BadReference(f"{shown(path)}: {bad.detail}", field=shown(path)) from None
+        for expression in found:
+            _check_order(expression, shown(path), earlier)
+
+
+def _check_order(expression: str, where: str, earlier: set[str]) -> None:
+    for key in STEP_REFERENCE.findall(expression):
+        if key not in earlier:
+            raise InvalidBlueprint(
+                f"{where}: '${{{shown(expression)}}}' needs step {key!r}, which does not come before.",
+                field=where,
+            )

@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.utils import timezone
 
-from executions.blueprint.document import check_inputs, plan
+from executions.blueprint.inputs import check_inputs
+from executions.blueprint.plan import plan
 from executions.models import BlueprintVersion, Execution, ExecutionEvent, Step
 from executions.placement.models import Ticket
 from executions.placement.workers import Offer, current_offer

@@ -13,7 +13,8 @@ from typing import Any
 
 from celery.exceptions import Ignore
 
-from executions.blueprint.expressions import BadReference, resolve
+from executions.blueprint.errors import BadReference
+from executions.blueprint.expressions import resolve
 from executions.chain import ChainSpec, publish
 from executions.decisions import after_step
 from executions.seeds import derive_seed

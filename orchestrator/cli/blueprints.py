@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from executions.blueprint.document import parse
+from executions.blueprint.reading import parse
 from executions.selectors import blueprints as found
 from executions.services.blueprints import publish
 from orchestrator.cli.django import CONSOLE

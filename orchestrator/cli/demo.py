@@ -77,7 +77,7 @@ def _wait_for_workers(stack: Stack) -> None:
 
 def _submit(stack: Stack) -> list[Followed]:
     """Make tenants, publish the blueprint, and submit through the API as a customer's program would."""
-    from executions.blueprint.document import parse  # noqa: PLC0415 - needs the stack's settings
+    from executions.blueprint.reading import parse  # noqa: PLC0415 - needs the stack's settings
     from executions.services.blueprints import publish  # noqa: PLC0415 - likewise
     from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
     from tenants.selectors import tenant_by_schema  # noqa: PLC0415 - likewise

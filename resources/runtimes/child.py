@@ -42,7 +42,7 @@ class Child:
 
     def __init__(self, *, packages: Sequence[str], paths: Sequence[str | Path]) -> None:
         self._lock = threading.Lock()
-        self._folder = RuntimeFolder()
+        self._folder = _folder()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         ours, theirs = socket.socketpair()
         self.stream = Stream(ours)
@@ -118,12 +118,11 @@ class Child:
         raise RuntimeStartError(f"{type(frame).__name__} failed, {reason}: {words}")
 
     def _end(self) -> None:
-        end_descendants(self.pid)
-        died_before = self.ended()
+        complete = end_descendants(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        if died_before:
+        if not complete:  # it died before, and what it started is not below it any more
             end_strays(self._folder.path)
 
     def _exchange(self, frame: ToRunner, deadline: float) -> Frame:
@@ -159,3 +158,10 @@ class Child:
     def _release(self) -> None:
         self.stream.close()
         self._stderr.close()
+
+
+def _folder() -> RuntimeFolder:
+    try:
+        return RuntimeFolder()
+    except OSError as error:
+        raise RuntimeStartError(f"the runner's folder cannot be made: {error}") from error

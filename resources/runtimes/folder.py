@@ -24,7 +24,8 @@ class RuntimeFolder:
     """A new folder, locked by this process until it is removed."""
 
     def __init__(self) -> None:
-        self.path, self._lock = _make()
+        self.path, lock = _make()
+        self._lock: int | None = lock
 
     def wipe(self) -> bool:
         """Empty it; say whether it is there and empty."""
@@ -54,15 +55,25 @@ def sweep() -> None:
                 _remove_unheld(path)
 
 
-def _make() -> tuple[Path, int | None]:
+def _make() -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        with contextlib.suppress(FileNotFoundError):  # a sweep was faster than this open
-            lock = _open(path)
-            fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a sweep that is looking at it
-            if _is_still(path, lock):
-                return path, lock
-            os.close(lock)
+        if (lock := _hold(path)) is not None:
+            return path, lock
+
+
+def _hold(path: Path) -> int | None:
+    try:
+        lock = _open(path)
+    except FileNotFoundError:  # a sweep was faster
+        return None
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a sweep that is looking at it
+        if not _is_still(path, lock):
+            return None
+        stack.pop_all()
+    return lock
 
 
 def _remove_unheld(path: Path) -> None:

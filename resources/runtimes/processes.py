@@ -1,9 +1,9 @@
 """Ending all that a runner started, also what left its process group.
 
 Timing: some milliseconds, half a second at most. Model: any thread; looks at the system's processes.
-Guarantee: only descendants of the runner, or processes of this user with the runner's folder as
-HOME, are killed; a process id that was given to a stranger meanwhile is recognised.
-Failure: a process of a dead runner that also changed its environment is not found.
+Guarantee: only descendants of the runner, or processes with the runner's folder as HOME, are
+killed; a process id that was given to a stranger meanwhile is recognised.
+Failure: a process that changed its environment is not found once its runner is dead.
 """
 
 import contextlib
@@ -16,23 +16,36 @@ from pathlib import Path
 import psutil
 
 _SECONDS = 0.5  # for processes that start others faster than they are killed
+_STOP_SECONDS = 0.2  # for the runner to stop; one that its own step traces never does
 
 
-def end_descendants(runner: int) -> None:
-    """Kill what a runner started, while it is there to be their ancestor; it is left stopped."""
+def end_descendants(runner: int) -> bool:
+    """Kill what a child of ours started, and leave it stopped; say whether surely none is left."""
     # Stopped, it can neither start more nor react to the end of what it started, and it is still
     # the one to which orphans fall.
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(runner, signal.SIGSTOP)
+    stopped = _stop(runner)
     deadline = time.monotonic() + _SECONDS
     while (found := _descendants(runner)) and time.monotonic() < deadline:
         _kill(found)
         time.sleep(0.002)
+    return stopped and not found
 
 
 def end_strays(home: Path) -> None:
-    """Kill what a dead runner left: it is nobody's descendant any more, but has its environment."""
+    """Kill what a dead runner left: not below it any more, but with its environment."""
     _kill(list(_strays(home)))
+
+
+def _stop(runner: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(runner, signal.SIGSTOP)
+    deadline = time.monotonic() + _STOP_SECONDS
+    flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while time.monotonic() < deadline:
+        if (change := os.waitid(os.P_PID, runner, flags)) is not None:
+            return change.si_code == os.CLD_STOPPED
+        time.sleep(0.001)
+    return False
 
 
 def _descendants(runner: int) -> list[psutil.Process]:

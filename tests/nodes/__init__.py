@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -104,6 +105,13 @@ def shout(ctx: NodeContext) -> None:
         print("x" * 1000)
 
 
+@node("test.say")
+def say(ctx: NodeContext, *, lines: int) -> None:
+    """Print some lines."""
+    for _ in range(lines):
+        print("x")
+
+
 @node("test.speak_from_fork")
 def speak_from_fork(ctx: NodeContext) -> int:
     """Print from a forked process, which must not reach the stream."""
@@ -187,6 +195,34 @@ def leave_thread(ctx: NodeContext) -> None:
 def leave_process(ctx: NodeContext) -> int:
     """Leave a process behind."""
     return subprocess.Popen(["sleep", "60"]).pid
+
+
+@node("test.daemonize")
+def daemonize(ctx: NodeContext, *, pid_file: str, seconds: float = 0.0) -> None:
+    """Leave a process behind that left parent, session and group, and sleep then."""
+    child = os.fork()  # noqa: TID251 - what a step may do
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:  # noqa: TID251
+            Path(pid_file).write_text(f"{os.getpid()}\n")
+            os.execvp("sleep", ["sleep", "60"])
+        os._exit(0)
+    os.waitpid(child, 0)
+    while not (Path(pid_file).exists() and Path(pid_file).read_text().endswith("\n")):
+        time.sleep(0.01)
+    time.sleep(seconds)
+
+
+@node("test.patch_module")
+def patch_module(ctx: NodeContext) -> None:
+    """Change a global of a module that all steps of the process share."""
+    tempfile.template = ctx.tenant_id
+
+
+@node("test.read_module")
+def read_module(ctx: NodeContext) -> str:
+    """Return that global."""
+    return tempfile.template
 
 
 @node("test.on_close")

@@ -5,12 +5,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 
-from tenants.models import ApiKey, AuditEntry, Domain, Quota, Tenant
+from tenants.models import ApiKey, AuditEntry, Domain, Quota, Tenant, User
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
-from tenants.services.api_keys import find_api_key
+from tenants.services.api_keys import create_api_key, find_api_key
 from tenants.services.tenants import create_tenant
 from tests.integration.tenants.web import staff, visitor
 
@@ -22,6 +23,18 @@ KEYS = "/admin/tenants/apikey/"
 @pytest.fixture
 def operator(acme: TenantRef, globex: TenantRef) -> Client:
     return staff()
+
+
+def staff_who_may(*codenames: str) -> Client:
+    """Somebody who runs a part of the platform."""
+    with platform_scope():
+        user = User.objects.create(username="clerk", is_staff=True)
+        rights = Permission.objects.filter(codename__in=codenames)
+        assert len(rights) == len(codenames)
+        user.user_permissions.set(rights)
+    client = visitor()
+    client.force_login(user)
+    return client
 
 
 def page(answer: Any) -> str:
@@ -114,6 +127,14 @@ def test_a_quota_is_changed_for_one_tenant(
         assert quotas == {acme.id: 17, globex.id: 5}
         assert Tenant.objects.get(pk=acme.id).required_isolation == "docker"
     assert entries("tenant.change") == [("acme", "user:operator")]
+
+
+@pytest.mark.parametrize("wrong", ["0", "10001"])
+def test_a_quota_has_a_range(operator: Client, acme: TenantRef, wrong: str) -> None:
+    shown = change(operator, acme, **{"quota-0-max_running": wrong})
+    assert "Ensure this value is" in shown
+    with tenant_scope(acme):
+        assert Quota.objects.get().max_running == 5
 
 
 def test_a_schema_keeps_its_name(operator: Client, acme: TenantRef) -> None:
@@ -220,6 +241,66 @@ def test_a_key_is_neither_changed_nor_deleted(operator: Client, acme: TenantRef)
     assert operator.post(f"{KEYS}{key.pk}/delete/", {"post": "yes"}).status_code == 403
 
 
+# --- staff with some rights
+def test_who_may_only_look_changes_no_status(acme: TenantRef, globex: TenantRef) -> None:
+    clerk = staff_who_may("view_tenant")
+    assert 'value="suspend"' not in page(clerk.get(TENANTS))
+    act(clerk, "suspend", acme, globex)
+    assert {tenant_by_schema(name).status for name in ("acme", "globex")} == {"active"}
+
+
+def test_who_may_change_tenants_suspends_them(acme: TenantRef, globex: TenantRef) -> None:
+    act(staff_who_may("change_tenant"), "suspend", acme)
+    assert tenant_by_schema("acme").status == "suspended"
+    assert tenant_by_schema("globex").status == "active"
+
+
+@pytest.mark.parametrize("typed", ["", "acme"])
+def test_who_may_not_delete_is_refused_before_the_name(
+    acme: TenantRef, globex: TenantRef, typed: str
+) -> None:
+    clerk = staff_who_may("view_tenant", "change_tenant")
+    for path in (f"{TENANTS}{acme.id}/delete/", f"{TENANTS}999/delete/"):
+        answer = clerk.post(path, {"post": "yes", "confirm_name": typed})
+        assert answer.status_code == 403
+    assert tenant_by_schema("acme").status == "active"
+
+
+@pytest.mark.parametrize(("right", "revoked"), [("view_apikey", False), ("change_apikey", True)])
+def test_revoking_needs_the_right_to_change(
+    acme: TenantRef, globex: TenantRef, right: str, revoked: bool
+) -> None:
+    keys = [create_api_key(tenant=tenant, name="ci", actor="tests") for tenant in (acme, globex)]
+    found = find_api_key(keys[0])
+    assert found is not None
+    form = {"action": "revoke", "_selected_action": str(found.pk)}
+    page(staff_who_may(right).post(KEYS, form, follow=True))
+    assert (find_api_key(keys[0]) is None) is revoked
+    assert find_api_key(keys[1]) is not None
+
+
+@pytest.mark.parametrize("kind", ["user", "group"])
+def test_only_superusers_see_and_change_who_has_which_rights(
+    acme: TenantRef, globex: TenantRef, kind: str
+) -> None:
+    pages = {"user": "/admin/tenants/user/", "group": "/admin/auth/group/"}[kind]
+    clerk = staff_who_may(*(f"{verb}_{kind}" for verb in ("view", "add", "change", "delete")))
+    with platform_scope():
+        me = User.objects.get(username="clerk").pk
+    assert pages not in page(clerk.get("/admin/"))
+    for path in (
+        "",
+        "add/",
+        f"{me}/change/",
+        f"{me}/delete/",
+        *([f"{me}/password/"] * (kind == "user")),
+    ):
+        assert clerk.get(f"{pages}{path}").status_code == 403, path
+    clerk.post(f"{pages}{me}/change/", {"username": "clerk", "is_superuser": "on"})
+    with platform_scope():
+        assert not User.objects.filter(is_superuser=True).exists()
+
+
 # --- reading
 def test_the_audit_trail_is_read_and_not_written(operator: Client, acme: TenantRef) -> None:
     act(operator, "suspend", acme)
@@ -236,7 +317,8 @@ def test_the_audit_trail_is_read_and_not_written(operator: Client, acme: TenantR
 @pytest.mark.parametrize(
     "path",
     ["", "tenants/tenant/", "tenants/tenant/add/", "tenants/user/", "tenants/user/add/", "tenants/membership/",
-     "tenants/membership/add/", "tenants/apikey/", "tenants/apikey/add/", "placement/worker/", "placement/ticket/"],
+     "tenants/membership/add/", "auth/group/", "auth/group/add/",
+     "tenants/apikey/", "tenants/apikey/add/", "placement/worker/", "placement/ticket/"],
 )  # fmt: skip
 def test_every_page_opens(operator: Client, path: str) -> None:
     page(operator.get(f"/admin/{path}"))

@@ -167,6 +167,31 @@ def test_staff_can_sign_in_and_out(acme: TenantRef) -> None:
     assert client.get("/admin/").status_code == 302
 
 
+def test_a_form_without_the_csrf_token_is_refused_with_a_problem(acme: TenantRef) -> None:
+    right = {"username": "admin", "password": "a long password"}
+    for path in ("/login/", "/admin/login/"):
+        answer = visitor(enforce_csrf_checks=True).post(path, right)
+        problem(answer, 403, "csrf_failed")
+
+
+def test_a_form_that_is_too_large_is_refused_with_a_problem(acme: TenantRef) -> None:
+    answer = visitor().post("/login/", "x" * 3_000_000, "application/x-www-form-urlencoded")
+    problem(answer, 413, "too_large")
+
+
+# --- the log
+def test_what_callers_do_wrong_is_not_logged(
+    acme: TenantRef, globex: TenantRef, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor("evil.example.com").get(RUNS)
+    visitor().get("/no/such/page")
+    visitor().get(RUNS)
+    visitor(enforce_csrf_checks=True).post("/login/", {})
+    visitor().post("/login/", "x" * 3_000_000, "application/x-www-form-urlencoded")
+    program(acme).post(RUNS, "{", content_type="application/json")
+    assert caplog.records == []
+
+
 # --- the database is away
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 def test_a_database_that_is_away(

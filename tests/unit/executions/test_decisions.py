@@ -2,7 +2,7 @@
 
 import pytest
 
-from executions.blueprint.document import plan
+from executions.blueprint.plan import plan
 from executions.decisions import Checkpoint, after_step
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult

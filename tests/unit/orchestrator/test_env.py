@@ -1,6 +1,7 @@
 """The environment is read strictly: a missing or wrong value is named."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,13 @@ def test_capacity_leaves_threads_for_duplicates(
 def test_capacity_must_be_smaller_than_concurrency(tmp_path: Path, capacity: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=r"ISOLANE_WORKER_CAPACITY .* must be smaller"):
         read(tmp_path, ISOLANE_WORKER_CONCURRENCY="4", ISOLANE_WORKER_CAPACITY=capacity)
+
+
+def test_directories_may_have_blanks_in_their_names(tmp_path: Path) -> None:
+    paths = ("/srv/our nodes", "/srv/a,b", "nodes")
+    given = os.pathsep.join(("", *paths, ""))
+    assert read(tmp_path, ISOLANE_NODE_PATHS=given).node_paths == paths
+    assert read(tmp_path).node_paths == ()
 
 
 # --- the embedded stack

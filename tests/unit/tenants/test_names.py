@@ -7,6 +7,7 @@ from tenants.names import (
     RESERVED,
     TEMPLATE_SCHEMA,
     check_domain,
+    check_label,
     check_schema_name,
     default_domain,
     platform_role,
@@ -71,3 +72,10 @@ def test_what_is_no_host_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="is not a host name") as refused:
         check_domain(name)
     assert refused.value.field == "domain"
+
+
+def test_a_name_for_people_has_a_length() -> None:
+    assert check_label("ü" * 10, most=10) == "ü" * 10
+    with pytest.raises(InvalidInput, match="name has 11 characters; use at most 10") as refused:
+        check_label("ü" * 11, most=10)
+    assert refused.value.field == "name"

@@ -8,14 +8,14 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from executions.models import Execution
+from executions.models import Execution, Step
 from executions.placement.models import Ticket, Worker
 from executions.placement.workers import register
 from tenants.models import Tenant
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.integration.executions.api.runs import submit_order
-from tests.integration.tenants.web import host_of, member, problem, program
+from tests.integration.tenants.web import host_of, member, problem, program, visitor
 
 RUNS = "/api/v1/executions"
 ORDER = {"blueprint": "order", "inputs": {"order_id": 7}}
@@ -77,6 +77,22 @@ def test_a_worker_that_lives_is_given_the_run_at_once(
     with platform_scope():
         assert Ticket.objects.get().worker == Worker.objects.get()
     assert broker.llen("lane.w1") == 1
+
+
+def test_the_answer_tells_of_the_run_before_it_starts(
+    order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(**_: Any) -> None:
+        with tenant_scope(acme):
+            Execution.objects.update(state="running")
+            Step.objects.filter(path="fetch").update(state="running")
+
+    monkeypatch.setattr("executions.api.views.admit_and_send", start)
+    client = program(acme)
+    body = post(client).json()
+    assert body["state"] == "queued"
+    assert {step["state"] for step in body["steps"]} == {"pending"}
+    assert client.get(f"{RUNS}/{body['id']}").json()["state"] == "running"
 
 
 def test_an_untrusted_tenant_is_not_run_weaker(
@@ -153,6 +169,40 @@ def test_a_malformed_body(
 
 
 @pytest.mark.parametrize(
+    "sent",
+    [r'{"\ud800": 1}', r'{"blueprint": "\ud800"}', r'{"blueprint": "order", "inputs": {"\ud800": 1}}',
+     r'{"blueprint": "order", "inputs": {"order_id": "\ud800"}}', r'{"blueprint": "order", "version": "\ud800"}'],
+)  # fmt: skip
+def test_what_utf8_cannot_say_is_refused(
+    order: str, acme: TenantRef, globex: TenantRef, sent: str
+) -> None:
+    answer = program(acme).post(RUNS, sent, content_type="application/json")
+    problem(answer, 400, "invalid_input")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {f"{number}-{'x' * 1000}": 1 for number in range(1000)},
+        {"blueprint": "order", "inputs": {"order_id": "x" * 100_000}},
+        {"blueprint": "order", "version": "9" * 100_000},
+    ],
+    ids=["fields", "input", "number"],
+)
+def test_an_answer_does_not_grow_with_the_request(
+    order: str, acme: TenantRef, globex: TenantRef, body: dict[str, Any]
+) -> None:
+    answer = post(program(acme), body)
+    assert len(answer.content) < 10_000
+    assert len(problem(answer, 400, "invalid_input").get("errors", [])) <= 20
+
+
+def test_a_request_that_is_too_large(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    refused = post(program(acme), {**ORDER, "inputs": {"note": "x" * 3_000_000}})
+    assert "at most 2621440 bytes" in problem(refused, 413, "too_large")["detail"]
+
+
+@pytest.mark.parametrize(
     ("change", "name"), [({"blueprint": "nothing"}, "'nothing'"), ({"version": 9}, "'order@9'")]
 )
 def test_an_unknown_blueprint_or_version(
@@ -176,7 +226,7 @@ def test_a_viewer_looks_and_does_not_touch(order: str, acme: TenantRef, globex: 
 
 def test_a_session_needs_the_csrf_token(order: str, acme: TenantRef, globex: TenantRef) -> None:
     client = member(acme, Role.OPERATOR, enforce_csrf_checks=True)
-    body = problem(post(client), 403, "permission_denied")
+    body = problem(post(client), 403, "csrf_failed")
     assert "CSRF" in body["detail"]
     token = "t" * 32
     client.cookies["csrftoken"] = token
@@ -230,7 +280,8 @@ def test_a_wrong_query_is_refused(
     assert body["errors"][0]["field"] == query.split("=", maxsplit=1)[0]
 
 
-@pytest.mark.parametrize("position", ["p=nonsense", "p=2026-13-01 00:00Z", "p=2026-01-01 00:00"])
+@pytest.mark.parametrize("position", ["p=nonsense", "p=2026-13-01 00:00Z", "p=2026-01-01 00:00",
+                                      "p=2026-01-01T00:00:00%2B23:59", "p=0001-01-01T00:00:00%2B01:00"])  # fmt: skip
 def test_a_cursor_that_is_not_ours(
     order: str, acme: TenantRef, globex: TenantRef, position: str
 ) -> None:
@@ -285,6 +336,23 @@ def test_a_method_that_there_is_not(
         answer = getattr(program(acme), method)(path)
         problem(answer, 405, "method_not_allowed")
         assert "GET" in answer["Allow"]
+
+
+def test_a_caller_may_ask_which_methods_there_are(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    run = f"{RUNS}/{submit_order(acme)}"
+    expected = {
+        RUNS: "GET, POST, HEAD, OPTIONS",
+        run: "GET, HEAD, OPTIONS",
+        f"{run}/cancel": "POST, OPTIONS",
+    }
+    for path, methods in expected.items():
+        for client in (program(acme, role=Role.VIEWER), member(acme, Role.VIEWER)):
+            answer = client.options(path)
+            assert (answer.status_code, answer["Allow"]) == (200, methods)
+        problem(visitor().options(path), 401, "not_authenticated")
+    assert program(acme).head(f"{run}/cancel").status_code == 405
 
 
 def test_an_error_inside_shows_nothing_of_it(

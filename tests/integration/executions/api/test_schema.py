@@ -40,7 +40,7 @@ def test_it_names_every_endpoint(document: dict[str, Any]) -> None:
 def test_it_says_how_to_authenticate_and_what_is_refused(document: dict[str, Any]) -> None:
     submit = document["paths"]["/api/v1/executions"]["post"]
     assert {name for way in submit["security"] for name in way} == {"apiKey", "session"}
-    assert set(submit["responses"]) >= {"202", "400", "401", "403", "404", "409", "503"}
+    assert set(submit["responses"]) >= {"202", "400", "401", "403", "404", "409", "413", "503"}
 
 
 def test_the_list_is_described_as_pages(document: dict[str, Any]) -> None:
@@ -64,3 +64,11 @@ def test_the_page_loads_nothing_from_elsewhere(acme: TenantRef, globex: TenantRe
             asset.close()
             assert asset.status_code == 200, address
         assert "//cdn" not in page
+
+
+@pytest.mark.parametrize("version", ["\0", "\r\nX: 1", "2"])
+def test_there_is_one_version_whatever_is_asked_for(acme: TenantRef, version: str) -> None:
+    plain, asked = (visitor().get("/api/schema/", query) for query in ({}, {"version": version}))
+    assert asked.status_code == 200
+    assert (asked.content, asked.headers) == (plain.content, plain.headers)
+    assert visitor().get("/api/docs/", {"version": version}).status_code == 200

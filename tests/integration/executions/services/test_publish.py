@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from executions.blueprint.document import InvalidBlueprint
+from executions.blueprint.errors import InvalidBlueprint
 from executions.services.blueprints import Published, publish
 from executions.worker.machine import Machine
 from tenants.scope import TenantRef, tenant_scope

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from executions.blueprint.document import plan
+from executions.blueprint.plan import plan
 from executions.decisions import after_step
 from executions.models import Execution, Step
 from executions.states import ExecutionState, StepState

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from django.db import transaction
 
-from executions.blueprint.document import plan
+from executions.blueprint.plan import plan
 from executions.decisions import after_step
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel

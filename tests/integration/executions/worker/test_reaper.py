@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 import redis
 
-from executions.blueprint.document import plan
+from executions.blueprint.plan import plan
 from executions.decisions import after_step
 from executions.dispatch import send
 from executions.placement.admission import Placed

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import redis
+from django.utils import timezone
 
-from executions.models import Blueprint, Execution
+from executions.models import Blueprint, Execution, Step
 from executions.placement.models import Ticket
 from orchestrator.core.errors import InvalidInput, NotFound
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -50,6 +51,49 @@ def test_a_wrong_blueprint_is_refused(
         isolane("blueprints", "push", str(file), "--tenant", "acme")
     with tenant_scope(acme):
         assert not Blueprint.objects.exists()
+
+
+def test_a_file_that_is_no_text_is_refused(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef, tmp_path: Path
+) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_bytes(b"name: caf\xe9\n")
+    with pytest.raises(InvalidInput, match=r"wrong\.yaml is not text in UTF-8"):
+        isolane("blueprints", "push", str(file), "--tenant", "acme")
+
+
+@pytest.mark.usefixtures("pushed")
+def test_version_and_seed_may_be_said(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    options = ("--input", "order_id=7", "--version", "1", "--seed", "42")
+    run = submit(isolane, "acme", *options)
+    shown = json.loads(isolane("executions", "show", run, "--tenant", "acme").output)
+    assert (shown["version"], shown["seed"]) == (1, 42)
+    with pytest.raises(NotFound, match="'order@9'"):
+        submit(isolane, "acme", "--input", "order_id=7", "--version", "9")
+    with pytest.raises(InvalidInput, match="seed is"):
+        submit(isolane, "acme", "--input", "order_id=7", "--seed", str(2**64))
+
+
+@pytest.mark.usefixtures("pushed")
+@pytest.mark.parametrize(
+    ("state", "code", "said"),
+    [("succeeded", 0, ["succeeded", "{", '  "parcel": "ü"', "}"]), ("failed", 1, ["failed"])],
+)
+def test_a_run_that_is_followed_shows_its_last_output(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch,
+    state: str, code: int, said: list[str],
+) -> None:  # fmt: skip
+    def run(**_: object) -> None:
+        with tenant_scope(acme):
+            Step.objects.filter(path="fetch").update(state=state, output={"order": 7})
+            Step.objects.filter(path="ship").update(state=state, output={"parcel": "ü"})
+            Execution.objects.update(state=state, finished_at=timezone.now())
+
+    monkeypatch.setattr("orchestrator.cli.executions.admit_and_send", run)
+    options = ("--tenant", "acme", "--input", "order_id=7", "--wait")
+    followed = isolane("executions", "submit", "order", *options)
+    assert followed.exit_code == code
+    assert followed.output.splitlines()[1:] == said
 
 
 @pytest.mark.usefixtures("pushed")

@@ -36,6 +36,19 @@ def test_create_refuses_a_reserved_name(isolane: Isolane, acme: TenantRef) -> No
         isolane("tenants", "create", "admin")
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--name", "x" * 400), ("--max-running", "99999999999")]
+)
+@pytest.mark.parametrize("command", ["create", "set"])
+def test_what_does_not_fit_is_refused_by_name(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef, command: str, option: str, value: str
+) -> None:
+    schema = "initech" if command == "create" else "acme"
+    with pytest.raises(InvalidInput) as refused:
+        isolane("tenants", command, schema, option, value)
+    assert refused.value.field == option.strip("-").replace("-", "_")
+
+
 def test_create_refuses_an_unknown_isolation(isolane: Isolane, acme: TenantRef) -> None:
     refused = isolane("tenants", "create", "initech", "--isolation", "none")
     assert refused.exit_code == 2

@@ -147,6 +147,34 @@ def test_it_ends_with_its_worker_although_a_step_blocks(spawn: Spawn, tmp_path: 
     wait_until(lambda: is_gone(grandchild), timeout=2)
 
 
+@pytest.mark.parametrize("lead", [True, False])
+def test_a_process_that_left_its_session_ends_with_the_worker(
+    spawn: Spawn, tmp_path: Path, lead: bool
+) -> None:
+    pid_file = tmp_path / "pid"
+    arguments = ("--path", ROOT, "--package", "tests.nodes")
+    stream, process = spawn(*arguments, start_new_session=lead)
+    stream.send(OPEN)
+    stream.send(a_run("test.daemonize", {"pid_file": str(pid_file), "seconds": 60}))
+    wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+    stream.close()
+    process.wait(2)
+    wait_until(lambda: is_gone(int(pid_file.read_text())), timeout=2)
+
+
+def test_a_process_that_left_its_session_is_ended_by_the_runner_itself(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    stream, process = spawn("--path", ROOT, "--package", "tests.nodes")
+    _, result = talk(stream, OPEN, a_run("test.daemonize", {"pid_file": str(pid_file)}))
+    assert isinstance(result, StepResult)
+    assert result.status == "succeeded"
+    assert talk(stream, Close()) == [Closed(errors=("a process was left running",))]
+    assert is_gone(int(pid_file.read_text()))
+    assert process.poll() is None
+
+
 def test_it_spares_a_group_that_it_does_not_lead(spawn: Spawn) -> None:
     """Its group is that of this very test."""
     stream, process = spawn()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from isolane.protocol import Log, Progress
 from isolane.results import Code
 from resources.runtimes.base import Placement, PoolExhaustedError, RuntimeStartError
-from resources.runtimes.shared import SharedBackend
+from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone, wait_until
 
 PLACEMENT = Placement(tenant_id="acme", execution_id="e1", epoch=1)
@@ -133,11 +134,11 @@ def test_a_clean_runner_is_used_again_without_traces(start: Start) -> None:
     Driver(first).output("test.leave_traces")
     assert first.close(5) == ()
     assert not first.alive
-    second = start(tenant_id="rival", execution_id="e2", epoch=5)
+    second = start(tenant_id="acme", execution_id="e2", epoch=5)
     assert second.pid == first.pid
     identity = Driver(second).output("test.identity")
     assert (identity["tenant_id"], identity["execution_id"], identity["epoch"]) == (
-        "rival",
+        "acme",
         "e2",
         5,
     )
@@ -149,11 +150,48 @@ def test_a_clean_runner_is_used_again_without_traces(start: Start) -> None:
     }
 
 
+def test_what_a_step_patched_is_seen_by_its_own_tenant_only(start: Start) -> None:
+    first = start(tenant_id="acme")
+    Driver(first).output("test.patch_module")
+    assert first.close(5) == ()
+    other = start(tenant_id="globex")
+    assert other.pid != first.pid
+    assert Driver(other).output("test.read_module") == "tmp"
+    again = start(tenant_id="acme", execution_id="e2")
+    assert again.pid == first.pid
+    assert Driver(again).output("test.read_module") == "acme"
+
+
+def test_a_full_pool_ends_the_longest_idle_runner_of_another_tenant(start: Start) -> None:
+    acme, globex = start(tenant_id="acme"), start(tenant_id="globex")
+    acme.close(5)
+    globex.close(5)
+    initech = start(tenant_id="initech")
+    assert initech.pid not in {acme.pid, globex.pid}
+    assert is_gone(acme.pid)
+    assert not is_gone(globex.pid)
+    assert start(tenant_id="globex").pid == globex.pid
+
+
+def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> None:
+    def one_run(tenant_id: str) -> int:
+        runtime = backend.start(Placement(tenant_id=tenant_id, execution_id="e1", epoch=1))
+        assert isinstance(runtime, SharedRuntime)
+        runtime.open()
+        assert Driver(runtime).output("test.identity")["tenant_id"] == tenant_id
+        runtime.close(5)
+        return runtime.pid
+
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        pids = list(threads.map(one_run, [f"tenant{number % 4}" for number in range(12)]))
+    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 2
+
+
 def test_a_line_begun_in_a_teardown_does_not_reach_the_next_execution(start: Start) -> None:
     first = start(tenant_id="acme")
     Driver(first).output("test.print_on_close")
     first.close(5)
-    second = start(tenant_id="rival")
+    second = start(tenant_id="acme", execution_id="e2")
     assert second.pid == first.pid
     driver = Driver(second)
     driver.output("test.speak")
@@ -213,6 +251,24 @@ def test_a_runner_with_leftovers_is_ended(start: Start, uses: str, error: str) -
     assert is_gone(runtime.pid)
     if left is not None:
         wait_until(lambda: is_gone(left))
+
+
+def test_a_process_that_left_its_session_is_ended_with_the_context(
+    start: Start, tmp_path: Path
+) -> None:
+    runtime, pid_file = start(), tmp_path / "pid"
+    Driver(runtime).output("test.daemonize", {"pid_file": str(pid_file)})
+    assert not is_gone(int(pid_file.read_text()))
+    assert runtime.close(5) == ("a process was left running",)
+    assert is_gone(int(pid_file.read_text()))
+    assert is_gone(runtime.pid)
+
+
+def test_kill_ends_a_process_that_left_its_session(start: Start, tmp_path: Path) -> None:
+    runtime, pid_file = start(), tmp_path / "pid"
+    Driver(runtime).output("test.daemonize", {"pid_file": str(pid_file)})
+    runtime.kill()
+    wait_until(lambda: is_gone(int(pid_file.read_text())))
 
 
 def test_a_teardown_that_hangs_is_cut(start: Start) -> None:

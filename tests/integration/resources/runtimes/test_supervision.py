@@ -9,6 +9,7 @@ import pytest
 from isolane.protocol import HEADER, VERSION, Log, Progress, encode
 from isolane.results import Code, StepResult
 from resources.runtimes.shared import SharedRuntime
+from resources.runtimes.supervision import DROPPED, LOG_BYTES, LOG_LINES
 from tests.integration.resources.runtimes.conftest import (
     Driver,
     Start,
@@ -34,6 +35,52 @@ def test_the_deadline_holds_while_the_step_floods(driver: Driver) -> None:
     assert driver.run("test.shout", seconds=0.5).code is Code.TIMEOUT
     assert time.monotonic() - began < 3
     assert driver.frames
+
+
+def test_a_flood_is_cut_per_attempt(driver: Driver) -> None:
+    def said() -> list[Log]:
+        return [frame for frame in driver.frames if isinstance(frame, Log)]
+
+    driver.output("test.say", {"lines": LOG_LINES + 500})
+    assert [log.message for log in said()] == ["x"] * LOG_LINES + [DROPPED]
+    driver.frames.clear()
+    driver.output("test.say", {"lines": 3})
+    assert [log.message for log in said()] == ["x"] * 3
+    driver.frames.clear()
+    assert driver.run("test.shout", seconds=1).code is Code.TIMEOUT
+    assert said()[-1].message == DROPPED
+    assert sum(len(log.message) for log in said()[:-1]) <= LOG_BYTES
+
+
+def test_the_deadline_ends_a_process_that_left_its_session(driver: Driver, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    parameters = {"pid_file": str(pid_file), "seconds": 60}
+    assert driver.run("test.daemonize", parameters, seconds=1).code is Code.TIMEOUT
+    wait_until(lambda: is_gone(int(pid_file.read_text())))
+
+
+def test_a_cancellation_ends_a_process_that_left_its_session(
+    driver: Driver, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+
+    def cancel() -> None:
+        wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+        driver.cancelled.set()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    result = driver.run("test.daemonize", {"pid_file": str(pid_file), "seconds": 60})
+    thread.join()
+    assert result.code is Code.CANCELLED
+    wait_until(lambda: is_gone(int(pid_file.read_text())))
+
+
+def test_a_death_ends_a_process_that_left_its_session(driver: Driver, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    driver.output("test.daemonize", {"pid_file": str(pid_file)})
+    assert driver.run("test.exit", {"code": 7}).code is Code.UNKNOWN_ERROR
+    wait_until(lambda: is_gone(int(pid_file.read_text())))
 
 
 def test_a_step_that_ignores_its_cancellation_is_killed(driver: Driver, tmp_path: Path) -> None:

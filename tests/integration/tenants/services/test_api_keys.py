@@ -70,3 +70,10 @@ def test_nobody_revokes_another_tenants_key(acme: TenantRef, globex: TenantRef) 
 def test_a_key_is_made_for_something(acme: TenantRef) -> None:
     with pytest.raises(InvalidInput, match="say what the key is for"):
         create_api_key(tenant=acme, name=" ", actor="tests")
+
+
+def test_a_name_that_is_too_long_is_refused(acme: TenantRef, globex: TenantRef) -> None:
+    assert find_api_key(create_api_key(tenant=acme, name="x" * 100, actor="tests"))
+    with pytest.raises(InvalidInput, match="name has 101 characters; use at most 100") as refused:
+        create_api_key(tenant=acme, name="x" * 101, actor="tests")
+    assert refused.value.field == "name"

@@ -57,6 +57,8 @@ def test_what_is_not_said_has_safe_defaults(acme: TenantRef) -> None:
     [
         ("schema", {"schema": "public"}),
         ("max_running", {"max_running": 0}),
+        ("max_running", {"max_running": 10_001}),
+        ("name", {"name": "x" * 201}),
         ("domain", {"domain": "https://initech.example.com"}),
     ],
 )
@@ -89,6 +91,10 @@ def test_what_was_said_is_changed_and_the_rest_stays(acme: TenantRef, globex: Te
 def test_a_change_that_does_not_fit_is_refused(acme: TenantRef) -> None:
     with pytest.raises(InvalidInput, match="max_running is 0"):
         update_tenant(schema="acme", max_running=0, actor="alice")
+    with pytest.raises(InvalidInput, match="use a whole number from 1 to 10000"):
+        update_tenant(schema="acme", max_running=99_999_999_999, actor="alice")
+    with pytest.raises(InvalidInput, match="name has 201 characters; use at most 200"):
+        update_tenant(schema="acme", name="x" * 201, actor="alice")
     with pytest.raises(NotFound):
         update_tenant(schema="nobody", max_running=1, actor="alice")
 

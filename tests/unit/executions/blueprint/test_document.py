@@ -5,15 +5,11 @@ from typing import Any
 
 import pytest
 
-from executions.blueprint.document import (
-    MAX_DOCUMENT_BYTES,
-    InvalidBlueprint,
-    check,
-    check_inputs,
-    content_hash,
-    parse,
-    plan,
-)
+from executions.blueprint.document import check, content_hash
+from executions.blueprint.errors import InvalidBlueprint
+from executions.blueprint.inputs import check_inputs
+from executions.blueprint.plan import plan
+from executions.blueprint.reading import MAX_DOCUMENT_BYTES, parse
 from orchestrator.core.errors import InvalidInput
 
 TEXT = """

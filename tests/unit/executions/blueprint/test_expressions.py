@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from executions.blueprint.errors import BadReference
 from executions.blueprint.expressions import (
     STEP_REFERENCE,
-    BadReference,
     check_expression,
     references,
     resolve,

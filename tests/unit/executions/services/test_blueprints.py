@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from executions.blueprint.document import InvalidBlueprint
-from executions.blueprint.expressions import BadReference
+from executions.blueprint.errors import BadReference, InvalidBlueprint
 from executions.services.blueprints import check_steps
 
 
@@ -35,7 +34,7 @@ def test_before_any_worker_has_described_its_nodes_all_are_taken() -> None:
 def test_itself_a_later_and_an_unknown_step_are_refused(key: str) -> None:
     with pytest.raises(InvalidBlueprint, match=f"needs step '{key}'") as refused:
         check_steps(flow({}, {"x": f"${{steps.{key}.out}}"}, {}), {"work"})
-    assert refused.value.field == "$.steps[1]"
+    assert refused.value.field == "$.steps[1].with.x"
 
 
 def test_a_bad_expression_is_refused() -> None:

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from django.core.exceptions import ImproperlyConfigured
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 
 from orchestrator.core.errors import Conflict, Unavailable
 from orchestrator.core.keyring import is_valid_key
@@ -72,6 +72,9 @@ def test_missing_settings_are_one_line(tmp_path: Path) -> None:
         (ImproperlyConfigured("X is not set."), 2, "Error: X is not set."),
         (OperationalError("no route\nmore"), 2, "Error: PostgreSQL does not answer (no route)"),
         (psycopg.OperationalError("refused"), 2, "Error: PostgreSQL does not answer (refused)"),
+        (DataError("value too long\nmore"), 1, "Error: A value does not fit: value too long."),
+        (psycopg.DataError("out of range"), 1, "Error: A value does not fit: out of range."),
+        (UnicodeError("no text"), 1, "Error: A value does not fit: no text."),
         (click.ClickException("Not so."), 1, "Error: Not so."),
         (click.UsageError("Wrong."), 2, "Error: Wrong."),
     ],
@@ -116,3 +119,15 @@ def test_a_generated_key_fits_the_ring() -> None:
     made = CliRunner().invoke(module.cli, ["keys", "generate"])
     assert made.exit_code == 0
     assert is_valid_key(made.output.strip())
+
+
+def test_ids_are_not_cut_in_a_pipe() -> None:
+    words = ["exec_" + "0" * 36, "b" * 100, "succeeded", "w123456@" + "h" * 60]
+    script = (
+        "from rich.table import Table; from orchestrator.cli.django import CONSOLE; "
+        f"CONSOLE.print(Table(*{words}))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert all(word in shown.stdout for word in words)

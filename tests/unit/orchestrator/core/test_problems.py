@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions
@@ -12,16 +12,19 @@ from rest_framework import exceptions
 from orchestrator.core import problems
 from orchestrator.core.errors import (
     Conflict,
+    CsrfFailed,
     Forbidden,
     InvalidInput,
     IsolaneError,
     NotFound,
+    TooLarge,
     Unauthenticated,
     Unavailable,
 )
 
 ERRORS: list[type[IsolaneError]] = [
     IsolaneError, InvalidInput, NotFound, Conflict, Forbidden, Unauthenticated, Unavailable,
+    TooLarge, CsrfFailed,
 ]  # fmt: skip
 
 
@@ -57,6 +60,7 @@ def test_our_errors_inside_and_outside_of_drf(error: type[IsolaneError]) -> None
     [
         (Http404("inside"), 404, "not_found"),
         (PermissionDenied("inside"), 403, "permission_denied"),
+        (RequestDataTooBig("inside"), 413, "too_large"),
         (RecursionError("inside"), 400, "invalid_input"),
         (OperationalError("inside"), 503, "unavailable"),
         (InterfaceError("inside"), 503, "unavailable"),
@@ -89,6 +93,35 @@ def test_nested_validation_errors_become_a_list() -> None:
     ]
 
 
+def test_many_validation_errors_are_cut() -> None:
+    raised = exceptions.ValidationError({f"{n}" + "f" * 1000: ["x" * 1000] for n in range(1000)})
+    body = handled(raised)
+    assert len(body["errors"]) == 20
+    for error in body["errors"]:
+        assert [len(text) for text in error.values()] == [200, 200]
+        assert all(text.endswith("…") for text in error.values())
+
+
+def test_a_long_detail_is_cut() -> None:
+    for raised in (InvalidInput("x" * 9000, field="f" * 9000), exceptions.NotFound("x" * 9000)):
+        assert handled(raised)["detail"] == "x" * 499 + "…"
+    assert len(handled(InvalidInput("x", field="f" * 9000))["field"]) == 200
+    assert handled(InvalidInput("x" * 500))["detail"] == "x" * 500
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        InvalidInput("\ud800" * 900, field="\ud800"),
+        exceptions.ValidationError({"\ud800": ["\ud800"]}),
+        exceptions.NotFound("\ud800"),
+    ],
+)
+def test_what_is_repeated_can_be_sent(raised: Exception) -> None:
+    shown = json.dumps(handled(raised), ensure_ascii=False).encode().decode()
+    assert "ud800" in shown
+
+
 def test_the_unexpected_is_left_to_django() -> None:
     assert problems.exception_handler(RuntimeError("inside"), {}) is None
 
@@ -111,6 +144,21 @@ def test_headers_say_what_to_do(error: IsolaneError, header: str) -> None:
 def test_djangos_own_handlers(handler: Any, status: int) -> None:
     response = handler(HttpRequest(), ValueError("inside"))
     assert response.status_code == json.loads(response.content)["status"] == status
+    assert b"inside" not in response.content
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "code"),
+    [
+        (problems.bad_request(HttpRequest(), RequestDataTooBig("inside")), 413, "too_large"),
+        (problems.csrf_failure(HttpRequest(), reason="inside"), 403, "csrf_failed"),
+    ],
+)
+def test_djangos_own_handlers_with_codes_of_their_own(
+    response: Any, status: int, code: str
+) -> None:
+    body = json.loads(response.content)
+    assert (response.status_code, body["status"], body["code"]) == (status, status, code)
     assert b"inside" not in response.content
 
 

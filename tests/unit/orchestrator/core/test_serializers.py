@@ -27,3 +27,13 @@ def test_every_unknown_field_is_refused_by_name() -> None:
 @pytest.mark.parametrize("data", [[], "text", 1, None])
 def test_what_is_no_object_is_refused(data: object) -> None:
     assert not Order(data=data).is_valid()
+
+
+def test_names_are_repeated_only_as_far_as_they_can_be_shown() -> None:
+    order = Order(data={"\ud800": 1, **{f"{n}" + "x" * 1000: 1 for n in range(1000)}})
+    assert not order.is_valid()
+    assert len(order.errors) == 20
+    assert {len(name) for name in order.errors} == {200}
+    odd = Order(data={"\ud800": 1})
+    assert not odd.is_valid()
+    assert set(odd.errors) == {"\\ud800"}

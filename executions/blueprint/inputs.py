@@ -1,0 +1,128 @@
+"""A run's inputs, and the JSON Schema that a blueprint has for them. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.keywords import (
+    UNSUPPORTED,
+    BoundedValidator,
+    PatternError,
+    TooMuchWork,
+    bounded,
+    compiled,
+)
+from isolane.protocol import ProtocolError, dump
+from orchestrator.core.errors import InvalidInput
+
+MAX_INPUTS_BYTES = 1024 * 1024  # as JSON
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Below these stand names, not keywords; and below those plain values.
+_NAMES = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+# By default jsonschema fetches a $ref to any URL, file: included; an empty registry fetches nothing.
+_FETCHES_NOTHING: Registry[Any] = Registry()
+
+
+def check_inputs(document: Mapping[str, Any], inputs: Any) -> None:
+    """Refuse inputs that do not fit the blueprint's schema."""
+    try:
+        size = len(dump(inputs))
+    except ProtocolError as unstorable:
+        raise _refused(f"{unstorable}.") from None
+    if size > MAX_INPUTS_BYTES:
+        raise _refused(f"{size} bytes of JSON are over the limit of {MAX_INPUTS_BYTES}.")
+    if error := _first_error({"type": "object", **document.get("inputs", {})}, inputs):
+        raise _refused(shown(error.message), "inputs" + error.json_path.removeprefix("$"))
+
+
+def check_inputs_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what is no JSON Schema, or one that cannot be checked within bounds."""
+    _refuse_dialects(schema)
+    try:
+        # No formats: that of a pattern would be Python's, and RE2 is asked below.
+        Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
+    except SchemaError as error:
+        raise InvalidBlueprint(
+            f"$.inputs is not a JSON Schema: {shown(error.message)}", field="$.inputs"
+        ) from None
+    for where, keyword, value in _keywords(schema, "$.inputs"):
+        _check_keyword(where, keyword, value)
+
+
+def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
+    schema.pop("$schema", None)  # where it stands, jsonschema changes to its own validator
+    try:
+        with bounded(schema, inputs):
+            validator = BoundedValidator(schema, registry=_FETCHES_NOTHING)
+            found: ValidationError | None = best_match(validator.iter_errors(inputs))
+    except TooMuchWork:
+        raise _refused(
+            "checking them against the blueprint's schema takes too much work; simplify one of them."
+        ) from None
+    except (Unresolvable, RecursionError):
+        raise _refused(
+            "the blueprint's schema has a $ref that leads nowhere; it may point into itself only."
+        ) from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        # A $ref may point at what is no schema, and there nothing was checked when publishing.
+        raise _refused("the blueprint's schema has a $ref to what is no schema.") from None
+    return found
+
+
+def _refused(reason: str, where: str = "inputs") -> InvalidInput:
+    return InvalidInput(f"{shown(where)}: {reason}", field=shown(where))
+
+
+def _refuse_dialects(schema: Mapping[str, Any]) -> None:
+    """At a $schema, jsonschema would change to a validator without our bounds, wherever it stands."""
+    if schema.get("$schema", DIALECT) != DIALECT:
+        raise _unfit("$.inputs.$schema", f"only {DIALECT} is known")
+    waiting: list[Any] = list(schema.values())
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if "$schema" in value:
+                raise _unfit("$.inputs", "$schema may stand at the top only")
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _keywords(schema: Any, where: str) -> Iterator[tuple[str, str, Any]]:
+    """Every keyword of a schema and of those inside it, with its path."""
+    if isinstance(schema, list):
+        for index, item in enumerate(schema):
+            yield from _keywords(item, f"{where}[{index}]")
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        path = f"{where}.{keyword}"
+        yield path, keyword, value
+        if keyword in _NAMES and isinstance(value, dict):
+            for name, item in value.items():
+                yield from _keywords(item, f"{path}.{name}")
+        elif keyword not in _VALUES:
+            yield from _keywords(value, path)
+
+
+def _check_keyword(where: str, keyword: str, value: Any) -> None:
+    if keyword in UNSUPPORTED:
+        raise _unfit(where, "this keyword is not supported; additionalProperties and items are")
+    patterns = {"pattern": [value], "patternProperties": value}.get(keyword, ())
+    for pattern in patterns:
+        try:
+            compiled(pattern)
+        except PatternError as error:
+            raise _unfit(
+                where, f"{shown(repr(pattern))} is no pattern of RE2: {shown(str(error))}"
+            ) from None
+
+
+def _unfit(where: str, reason: str) -> InvalidBlueprint:
+    return InvalidBlueprint(f"{shown(where)}: {reason}.", field=shown(where))
