@@ -20,7 +20,7 @@ from tenants.scope import tenant_scope
 from tenants.selectors import tenant_for_link
 from tenants.statuses import TenantStatus
 
-CLOSE_SECONDS = 10
+CLOSE_SECONDS = 4
 MAX_LOSSES = 5
 logger = logging.getLogger(__name__)
 
