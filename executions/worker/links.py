@@ -91,6 +91,7 @@ class Links:
             return ""
         identity = RuntimePlacement(
             tenant_id=tenant_for_link(context.placement.tenant_id).schema,
+            tenant_number=context.placement.tenant_id,
             execution_id=str(context.placement.execution_id),
             epoch=context.placement.epoch,
         )

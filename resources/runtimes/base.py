@@ -23,7 +23,8 @@ class PoolExhaustedError(RuntimeStartError):
 class Placement:
     """The identity of a context: one placement of one execution."""
 
-    tenant_id: str
+    tenant_id: str  # the name that steps and logs see
+    tenant_number: int  # the database's id: a name may be given again after a deletion, this never
     execution_id: str
     epoch: int
 

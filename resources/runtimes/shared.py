@@ -33,7 +33,7 @@ _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
 
 
 class _Idle(NamedTuple):
-    tenant_id: str
+    tenant_number: int
     child: Child
 
 
@@ -74,7 +74,7 @@ class SharedBackend(RuntimeBackend):
     def start(self, placement: Placement) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
         with self._lock:
-            child = self._take(placement.tenant_id) or self._begin()
+            child = self._take(placement.tenant_number) or self._begin()
             self._busy.add(child)
         return SharedRuntime(self, child, placement)
 
@@ -88,7 +88,7 @@ class SharedBackend(RuntimeBackend):
         for child in busy:
             child.kill()
 
-    def give_back(self, child: Child, tenant_id: str, *, clean: bool) -> None:
+    def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
         """Take a runner back into the pool for its tenant's next run, or end it."""
         reusable = clean and child.wipe()
         if not reusable:
@@ -96,10 +96,10 @@ class SharedBackend(RuntimeBackend):
         with self._lock:
             self._busy.discard(child)
             if reusable:
-                self._idle.append(_Idle(tenant_id, child))
+                self._idle.append(_Idle(tenant_number, child))
 
-    def _take(self, tenant_id: str) -> Child | None:
-        for idle in reversed([idle for idle in self._idle if idle.tenant_id == tenant_id]):
+    def _take(self, tenant_number: int) -> Child | None:
+        for idle in reversed([idle for idle in self._idle if idle.tenant_number == tenant_number]):
             self._idle.remove(idle)
             if not idle.child.ended():
                 return idle.child
@@ -164,7 +164,7 @@ class SharedRuntime(Runtime):
         with self._lock:
             clean = self.alive and not errors
             self._closed = True
-        self._backend.give_back(self._child, self._placement.tenant_id, clean=clean)
+        self._backend.give_back(self._child, self._placement.tenant_number, clean=clean)
         return errors
 
     def kill(self) -> None:

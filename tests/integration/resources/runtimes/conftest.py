@@ -14,6 +14,14 @@ from isolane.results import StepResult
 from resources.runtimes.base import Placement, Runtime
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 
+NUMBERS = {"acme": 1, "globex": 2}
+
+
+def number_of(tenant_id: str) -> int:
+    """The number of a tenant, as the database would have given it."""
+    return NUMBERS.setdefault(tenant_id, len(NUMBERS) + 1)
+
+
 PACKAGES = ("tests.nodes",)
 
 
@@ -93,7 +101,12 @@ def start(backend: SharedBackend) -> Iterator[Start]:
     def start_one(
         tenant_id: str = "acme", execution_id: str = "e1", epoch: int = 1
     ) -> SharedRuntime:
-        placement = Placement(tenant_id=tenant_id, execution_id=execution_id, epoch=epoch)
+        placement = Placement(
+            tenant_id=tenant_id,
+            tenant_number=number_of(tenant_id),
+            execution_id=execution_id,
+            epoch=epoch,
+        )
         runtime = backend.start(placement)
         assert isinstance(runtime, SharedRuntime)
         started.append(runtime)

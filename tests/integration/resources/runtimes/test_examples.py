@@ -28,7 +28,9 @@ def examples() -> Iterator[SharedBackend]:
 @pytest.fixture
 def driver(examples: SharedBackend) -> Iterator[Driver]:
     """An open runtime with the nodes of the examples."""
-    runtime = examples.start(Placement(tenant_id="acme", execution_id="e1", epoch=1))
+    runtime = examples.start(
+        Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
+    )
     runtime.open()
     yield Driver(runtime)
     runtime.close(5)

@@ -18,7 +18,7 @@ import json, sys, time
 from resources.runtimes.base import Placement
 from resources.runtimes.shared import SharedBackend
 runtime = SharedBackend(level="shared", size=1).start(
-    Placement(tenant_id="acme", execution_id="e1", epoch=1)
+    Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
 )
 runtime.open()
 print(json.dumps({"pid": runtime.pid, "folder": str(runtime._child._folder.path)}), flush=True)

@@ -11,9 +11,15 @@ from isolane.protocol import Log, Progress
 from isolane.results import Code
 from resources.runtimes.base import Placement, PoolExhaustedError, RuntimeStartError
 from resources.runtimes.shared import SharedBackend, SharedRuntime
-from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone, wait_until
+from tests.integration.resources.runtimes.conftest import (
+    Driver,
+    Start,
+    is_gone,
+    number_of,
+    wait_until,
+)
 
-PLACEMENT = Placement(tenant_id="acme", execution_id="e1", epoch=1)
+PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
 
 
 def test_the_catalogue_describes_all_nodes(backend: SharedBackend) -> None:
@@ -175,7 +181,11 @@ def test_a_full_pool_ends_the_longest_idle_runner_of_another_tenant(start: Start
 
 def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> None:
     def one_run(tenant_id: str) -> int:
-        runtime = backend.start(Placement(tenant_id=tenant_id, execution_id="e1", epoch=1))
+        runtime = backend.start(
+            Placement(
+                tenant_id=tenant_id, tenant_number=number_of(tenant_id), execution_id="e1", epoch=1
+            )
+        )
         assert isinstance(runtime, SharedRuntime)
         runtime.open()
         assert Driver(runtime).output("test.identity")["tenant_id"] == tenant_id

@@ -8,7 +8,7 @@ from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement, Runtime
 from resources.runtimes.stub import StubBackend, fails, succeeds
 
-PLACEMENT = Placement(tenant_id="acme", execution_id="e1", epoch=1)
+PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
 BACKEND_SCRIPT = {"good": succeeds({"x": 1}), "bad": fails(Code.TIMEOUT, "late")}
 
 
