@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from jsonschema.exceptions import SchemaError, UnknownType, ValidationError, best_match
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
@@ -21,6 +21,7 @@ from isolane.protocol import ProtocolError, dump
 from orchestrator.core.errors import InvalidInput
 
 MAX_INPUTS_BYTES = 1024 * 1024  # as JSON
+MAX_PATTERNS = 100  # in one schema; compiling one may take 20 ms
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Below these stand names, not keywords; and below those plain values.
 _NAMES = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
@@ -51,8 +52,15 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
         raise InvalidBlueprint(
             f"$.inputs is not a JSON Schema: {shown(error.message)}", field="$.inputs"
         ) from None
+    count = 0
     for where, keyword, value in _keywords(schema, "$.inputs"):
-        _check_keyword(where, keyword, value)
+        if keyword in UNSUPPORTED:
+            raise _unfit(where, "this keyword is not supported; additionalProperties and items are")
+        for pattern in _patterns(keyword, value):
+            count += 1
+            if count > MAX_PATTERNS:
+                raise _unfit("$.inputs", f"it has more than {MAX_PATTERNS} patterns")
+            _check_pattern(where, pattern)
 
 
 def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
@@ -69,7 +77,10 @@ def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
         raise _refused(
             "the blueprint's schema has a $ref that leads nowhere; it may point into itself only."
         ) from None
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+    except (
+        *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+        UnknownType,
+    ):
         # A $ref may point at what is no schema, and there nothing was checked when publishing.
         raise _refused("the blueprint's schema has a $ref to what is no schema.") from None
     return found
@@ -111,17 +122,19 @@ def _keywords(schema: Any, where: str) -> Iterator[tuple[str, str, Any]]:
             yield from _keywords(value, path)
 
 
-def _check_keyword(where: str, keyword: str, value: Any) -> None:
-    if keyword in UNSUPPORTED:
-        raise _unfit(where, "this keyword is not supported; additionalProperties and items are")
-    patterns = {"pattern": [value], "patternProperties": value}.get(keyword, ())
-    for pattern in patterns:
-        try:
-            compiled(pattern)
-        except PatternError as error:
-            raise _unfit(
-                where, f"{shown(repr(pattern))} is no pattern of RE2: {shown(str(error))}"
-            ) from None
+def _patterns(keyword: str, value: Any) -> list[Any]:
+    if keyword == "patternProperties" and isinstance(value, dict):
+        return list(value)
+    return [value] if keyword == "pattern" else []
+
+
+def _check_pattern(where: str, pattern: Any) -> None:
+    try:
+        compiled(pattern)
+    except PatternError as error:
+        raise _unfit(
+            where, f"{shown(repr(pattern))} is no pattern of RE2: {shown(str(error))}"
+        ) from None
 
 
 def _unfit(where: str, reason: str) -> InvalidBlueprint:

@@ -17,6 +17,10 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 MAX_WORK = 100_000_000  # units, about 30 ns each
 _CALL = 100  # units of one keyword on one value
+_REFERENCE = (
+    1000  # units of one $ref: looking it up takes long, and only refs can multiply the work
+)
+_COMPILING = 10  # units for each instruction of a pattern
 _PATTERN_MEMORY = 2 * 1024 * 1024  # bytes, per pattern
 _PATTERN_STEPS = 100  # of RE2's machine in one unit
 UNSUPPORTED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
@@ -40,6 +44,7 @@ class _Meter:
 
     def __init__(self, *values: Any) -> None:
         self._left = MAX_WORK
+        self._patterns: dict[str, Any] = {}
         self._sizes: dict[int, int] = {}
         for value in values:
             self._measure(value)
@@ -53,6 +58,13 @@ class _Meter:
     def size(self, value: Any) -> int:
         """The characters of a value, nearly; containers were measured before."""
         return len(value) if isinstance(value, str) else self._sizes.get(id(value), 10)
+
+    def pattern(self, text: str) -> Any:
+        """A pattern, compiled once for each check: RE2's own cache is shared by all."""
+        if text not in self._patterns:
+            self._patterns[text] = compiled(text)
+            self.spend(self._patterns[text].programsize * _COMPILING)
+        return self._patterns[text]
 
     def _measure(self, value: Any) -> int:
         if isinstance(value, dict):
@@ -78,8 +90,10 @@ def bounded(*values: Any) -> Iterator[None]:
         _METER.reset(token)
 
 
-def compiled(pattern: str) -> Any:
+def compiled(pattern: Any) -> Any:
     """The pattern for RE2, which takes linear time; it knows no lookaround and no backreferences."""
+    if not isinstance(pattern, str):
+        raise PatternError("it is no text")
     options = re2.Options()
     options.max_mem = _PATTERN_MEMORY
     options.log_errors = False
@@ -92,9 +106,11 @@ def compiled(pattern: str) -> Any:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    expression = compiled(pattern)
-    if meter := _METER.get():
-        meter.spend(len(text) * expression.programsize // _PATTERN_STEPS)
+    meter = _METER.get()
+    if meter is None:
+        return compiled(pattern).search(text) is not None
+    expression = meter.pattern(pattern)
+    meter.spend(_CALL + len(text) * expression.programsize // _PATTERN_STEPS)
     return expression.search(text) is not None
 
 
@@ -155,7 +171,8 @@ def _metered(name: str, keyword: Keyword) -> Keyword:
         if meter := _METER.get():
             parts = len(value) if name in _MANIFOLD else 1
             compared = meter.size(value) if name in _COMPARING else 0
-            meter.spend(_CALL + parts * meter.size(instance) + compared)
+            call = _REFERENCE if name in {"$ref", "$dynamicRef"} else _CALL
+            meter.spend(call + parts * meter.size(instance) + compared)
         yield from keyword(validator, value, instance, schema) or ()
 
     return check

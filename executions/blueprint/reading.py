@@ -20,8 +20,11 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's own signature
         seen: set[str] = set()
         for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float | None):
+                raise _refusal("a key that is neither text nor number", key_node)
             # In JSON all keys are text, so 1 and "1" are the same.
-            name = json.dumps({self.construct_object(key_node, deep=True): None}, default=str)
+            name = json.dumps({key: None})
             if name in seen:
                 raise _refusal("a key that its mapping already has", key_node)
             seen.add(name)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from isolane.protocol import (
     HEADER,
+    MAX_DEPTH,
     MAX_FRAME,
     MAX_OUTPUT,
     VERSION,
@@ -27,10 +28,12 @@ from isolane.protocol import (
     Ready,
     Run,
     decode,
+    dump,
     encode,
     frame_size,
 )
-from isolane.results import Code, StepResult
+from isolane.results import Code, StepError, StepResult
+from isolane.session import _check_output
 
 text = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40)
 integers = st.integers(min_value=-(2**63), max_value=2**63)
@@ -184,3 +187,43 @@ def test_the_sender_refuses_what_the_receiver_would(parameters: Any, reason: str
     )
     with pytest.raises(ProtocolError, match=reason):
         encode(frame)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"x": value}
+    return value
+
+
+def test_a_value_has_so_many_levels_and_no_more() -> None:
+    assert json.loads(dump(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
+    for levels in (MAX_DEPTH + 1, 600, 900, 100_000):
+        with pytest.raises(ProtocolError):
+            dump(nested(levels))
+    with pytest.raises(ProtocolError, match="deeper than 100 levels"):
+        dump(nested(MAX_DEPTH + 1))
+
+
+def test_a_cycle_is_no_json() -> None:
+    value: list[Any] = []
+    value.extend([value, value])
+    with pytest.raises(ProtocolError, match="no JSON"):
+        dump(value)
+
+
+def test_the_deepest_value_survives_the_wire_and_a_deeper_one_is_refused_on_both_sides() -> None:
+    frame = StepResult.succeeded(step="a", attempt=0, output=nested(MAX_DEPTH))
+    assert decode(encode(frame)) == frame
+    deeper = {"step": "a", "attempt": 0, "status": "succeeded", "output": nested(MAX_DEPTH + 1)}
+    with pytest.raises(ProtocolError, match="deeper than 100 levels"):
+        encode(StepResult(**deeper))
+    with pytest.raises(ProtocolError, match="deeper than 100 levels"):
+        decode(raw(RESULT, json.dumps(deeper).encode()))
+
+
+def test_a_step_that_returns_a_deeper_value_fails_as_with_all_that_cannot_be_kept() -> None:
+    _check_output("n", nested(MAX_DEPTH))
+    with pytest.raises(StepError, match=r"returned what cannot be kept: .*deeper") as failed:
+        _check_output("n", nested(MAX_DEPTH + 1))
+    assert failed.value.code is Code.POLICY_VIOLATION

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from executions.blueprint.errors import InvalidBlueprint
+from executions.blueprint.errors import BadReference, InvalidBlueprint
 from executions.services.blueprints import Published, publish
 from executions.worker.machine import Machine
 from tenants.scope import TenantRef, tenant_scope
@@ -31,6 +31,15 @@ def test_a_node_that_no_worker_has_is_refused(
     for tenant in (acme, globex):
         with tenant_scope(tenant), pytest.raises(InvalidBlueprint, match="known are work"):
             publish(document(uses="absent"))
+
+
+def test_a_reference_that_is_not_whole_is_refused(acme: TenantRef, globex: TenantRef) -> None:
+    flow = document()
+    flow["steps"][0]["with"] = {"x": "${inputs.{a: b}}"}
+    for tenant in (acme, globex):
+        with tenant_scope(tenant), pytest.raises(BadReference) as refused:
+            publish(flow)
+        assert refused.value.field == "$.steps[0].with.x"
 
 
 def test_two_at_once_get_a_number_each(acme: TenantRef, globex: TenantRef) -> None:

@@ -1,5 +1,6 @@
 """Submitting: run, steps, event and ticket together, or nothing at all."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.factories import (
 
 Server = psycopg.Connection[tuple[object, ...]]
 NOTHING: dict[str, list[Any]] = {"runs": [], "steps": [], "events": [], "tickets": []}
+DEEP = json.loads("[" * 700 + "]" * 700)
 
 
 @pytest.fixture
@@ -90,6 +92,8 @@ def test_the_newest_version_unless_one_is_named(acme: TenantRef) -> None:
         ({"version": 9}, NotFound, "blueprint"),
         ({"inputs": {"id": "x"}}, InvalidInput, "inputs.id"),
         ({"inputs": {"id": 1, "text": "\0"}}, InvalidInput, "inputs"),
+        ({"inputs": {"id": 1, "deep": DEEP}}, InvalidInput, "inputs"),
+        ({"inputs": {"id": 1, "text": "x" * 2**20}}, InvalidInput, "inputs"),
         ({"seed": 2**63}, InvalidInput, "seed"),
         ({"seed": -1}, InvalidInput, "seed"),
     ],

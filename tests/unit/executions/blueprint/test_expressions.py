@@ -6,8 +6,10 @@ import pytest
 
 from executions.blueprint.errors import BadReference
 from executions.blueprint.expressions import (
+    MAX_EXPRESSION,
     STEP_REFERENCE,
     check_expression,
+    check_text,
     references,
     resolve,
 )
@@ -72,7 +74,18 @@ def test_what_cannot_be_evaluated_is_refused_without_quoting_values(expression: 
     assert "secret" not in refused.value.detail
 
 
-@pytest.mark.parametrize("expression", ["inputs.id", "steps.fetch.total", "inputs", "steps.a[0].b"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "inputs.id",
+        "steps.fetch.total",
+        "inputs",
+        "steps.a[0].b",
+        "inputs[0]",
+        "inputs | @",
+        "inputs.x[*].[a, b]",
+    ],
+)
 def test_expressions_that_may_be_published(expression: str) -> None:
     check_expression(expression)
 
@@ -83,9 +96,11 @@ def test_an_expression_that_is_no_jmespath(expression: str) -> None:
         check_expression(expression)
 
 
-@pytest.mark.parametrize("expression", ["env.HOME", "inputsx.id", "length(inputs.tags)", "@"])
+@pytest.mark.parametrize(
+    "expression", ["env.HOME", "inputsx.id", "inputs_.id", "inputs(@)", "length(inputs.tags)", "@"]
+)
 def test_an_expression_with_another_root(expression: str) -> None:
-    with pytest.raises(BadReference, match="must begin with inputs"):
+    with pytest.raises(BadReference, match=r"must begin with inputs or steps\."):
         check_expression(expression)
 
 
@@ -101,3 +116,78 @@ def test_an_expression_with_another_root(expression: str) -> None:
 )
 def test_the_steps_that_an_expression_needs(expression: str, keys: list[str]) -> None:
     assert STEP_REFERENCE.findall(expression) == keys
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 2000,
+        "(" * (MAX_EXPRESSION - 1),
+        "!" * 20_000,
+        "!" * (MAX_EXPRESSION - 1) + "a",
+        "inputs[" + "9" * 5000 + "]",
+        "a || " * 20_000 + "a",
+        "inputs | " + "[" * 450 + "@" + "]" * 450,
+        "inputs | `" + "[" * 900,
+        "",
+    ],
+)
+def test_an_expression_that_would_overwhelm_the_parser_is_only_a_bad_reference(
+    expression: str,
+) -> None:
+    with pytest.raises(BadReference) as refused:
+        check_expression(expression)
+    assert len(refused.value.detail) < 300
+    if expression:
+        with pytest.raises(BadReference):
+            resolve(f"${{{expression}}}", SCOPE)
+
+
+def test_an_expression_has_so_many_characters_and_no_more() -> None:
+    check_expression("inputs." + "x" * (MAX_EXPRESSION - 7))
+    with pytest.raises(BadReference, match="longer than 1000 characters"):
+        check_expression("inputs." + "x" * (MAX_EXPRESSION - 6))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "inputs.id | join(@, inputs)",
+        "inputs | to_string(to_string(@))",
+        "inputs | [@,@][] | [@,@][] | [@,@][] | [@,@][] | [@,@][] | [@,@][]",
+    ],
+)
+def test_an_expression_that_multiplies_values_is_refused(expression: str) -> None:
+    with pytest.raises(BadReference, match=r"not allowed|selects more than 10"):
+        check_expression(expression)
+    with pytest.raises(BadReference):
+        resolve(f"${{{expression}}}", SCOPE)
+
+
+@pytest.mark.parametrize("value", [["${inputs.d}"] * 300, "${inputs.d}" * 300])
+@pytest.mark.parametrize("data", ["x" * 2_000_000, ["x" * 100] * 20_000, [1] * 1_000_000])
+def test_references_that_come_to_more_than_a_frame_are_refused(value: Any, data: Any) -> None:
+    with pytest.raises(BadReference, match="larger than 4194304 bytes"):
+        resolve(value, {"inputs": {"d": data}, "steps": {}})
+
+
+def test_references_that_would_nest_too_deeply_are_refused() -> None:
+    deepest: Any = 1
+    for _ in range(100):
+        deepest = [deepest]
+    assert resolve("${inputs}", {"inputs": deepest}) == deepest
+    with pytest.raises(BadReference, match="deeper than 100 levels"):
+        resolve({"x": "${inputs}"}, {"inputs": deepest})
+
+
+@pytest.mark.parametrize("text", ["", "$5 {x}", "${inputs.a} and ${steps.b.c} }", "$ {", "$"])
+def test_texts_that_may_be_published(text: str) -> None:
+    check_text(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["${", "a ${inputs.a", "${}", "${inputs.{a: b}}", "${inputs.a} ${", "$${inputs.a}"]
+)
+def test_a_reference_that_is_not_whole_is_refused(text: str) -> None:
+    with pytest.raises(BadReference):
+        check_text(text)

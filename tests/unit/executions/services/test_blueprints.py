@@ -37,6 +37,24 @@ def test_itself_a_later_and_an_unknown_step_are_refused(key: str) -> None:
     assert refused.value.field == "$.steps[1].with.x"
 
 
-def test_a_bad_expression_is_refused() -> None:
-    with pytest.raises(BadReference):
-        check_steps(flow({"x": "${secrets.all}"}), {"work"})
+@pytest.mark.parametrize(
+    "text", ["${secrets.all}", "${inputs..a}", "${inputs.{a: b}}", "to ${", "$${inputs.a}"]
+)
+def test_a_bad_reference_is_refused_with_its_path(text: str) -> None:
+    with pytest.raises(BadReference) as refused:
+        check_steps(flow({}, {"list": [1, {"x": text}]}), {"work"})
+    assert refused.value.field == "$.steps[1].with.list[1].x"
+    assert refused.value.detail.startswith(refused.value.field)
+
+
+def test_a_key_cannot_be_a_reference() -> None:
+    with pytest.raises(BadReference, match="a key holds") as refused:
+        check_steps(flow({"a": {"${inputs.a}": 1}}), {"work"})
+    assert refused.value.field == "$.steps[0].with.a"
+
+
+def test_a_step_has_so_many_references_and_no_more() -> None:
+    check_steps(flow({"x": ["${inputs.a}${inputs.b}"] * 100}), {"work"})
+    with pytest.raises(BadReference, match="at most 200 references") as refused:
+        check_steps(flow({"x": ["${inputs.a}${inputs.b}"] * 100, "y": "${inputs.c}"}), {"work"})
+    assert refused.value.field == "$.steps[0].with"

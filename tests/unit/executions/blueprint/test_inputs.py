@@ -1,0 +1,196 @@
+"""executions.blueprint.inputs: what fits a schema, and that checking it ends soon, whoever wrote the two."""
+
+from typing import Any
+
+import pytest
+
+from executions.blueprint import keywords
+from executions.blueprint.document import check
+from executions.blueprint.errors import InvalidBlueprint
+from executions.blueprint.inputs import MAX_INPUTS_BYTES, check_inputs
+from orchestrator.core.errors import InvalidInput
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+SLOW = "^(a+)+$"  # with Python's re, the time doubles with each further a
+FATAL = "a" * 60 + "!"
+
+
+def flow(inputs: dict[str, Any]) -> dict[str, Any]:
+    return check({"name": "flow", "steps": [{"key": "a", "uses": "n"}], "inputs": inputs})
+
+
+INVOICE = {
+    "type": "object",
+    "required": ["invoice"],
+    "properties": {"invoice": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "field"),
+    [
+        ({}, "inputs"),
+        ({"invoice": "seven"}, "inputs.invoice"),
+        ([], "inputs"),
+        ({"invoice": 7, "note": "\0"}, "inputs"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_named(inputs: Any, field: str) -> None:
+    with pytest.raises(InvalidInput, match="inputs") as refused:
+        check_inputs(flow(INVOICE), inputs)
+    assert refused.value.field == field
+
+
+def test_inputs_that_fit() -> None:
+    check_inputs(flow(INVOICE), {"invoice": 7})
+    check_inputs(flow({}), {"any": "thing"})
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/nowhere", "file:///etc/hostname", "#"])
+def test_a_schema_that_points_nowhere_refuses_the_inputs(reference: str) -> None:
+    with pytest.raises(InvalidInput, match=r"\$ref"):
+        check_inputs(flow({"$ref": reference}), {"x": 1})
+
+
+def test_a_schema_cannot_make_the_platform_fetch_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda request, *_: asked.append(request))
+    with pytest.raises(InvalidInput):
+        check_inputs(flow({"$ref": "http://169.254.169.254/x"}), {"x": 1})
+    assert not asked
+
+
+def test_inputs_that_are_nested_too_deeply() -> None:
+    deep: Any = 1
+    for _ in range(900):
+        deep = [deep]
+    with pytest.raises(InvalidInput, match=r"inputs: .*deeper than 100 levels") as refused:
+        check_inputs(flow({}), {"x": deep})
+    assert refused.value.field == "inputs"
+
+
+def test_inputs_that_are_too_large() -> None:
+    check_inputs(flow({}), {"x": "y" * (MAX_INPUTS_BYTES - 8)})
+    with pytest.raises(InvalidInput, match="1048577 bytes of JSON are over the limit") as refused:
+        check_inputs(flow({}), {"x": "y" * (MAX_INPUTS_BYTES - 7)})
+    assert refused.value.field == "inputs"
+
+
+def test_a_refusal_does_not_quote_whole_values() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        check_inputs(flow({"properties": {"x": {"type": "string"}}}), {"x": list(range(1000))})
+    assert refused.value.field == "inputs.x"
+    assert len(refused.value.detail) < 250
+
+
+@pytest.mark.parametrize(
+    ("schema", "inputs", "field"),
+    [
+        ({"properties": {"x": {"pattern": SLOW}}}, {"x": FATAL}, "inputs.x"),
+        (
+            {"$schema": DIALECT, "properties": {"x": {"pattern": SLOW}, "y": {"$ref": "#"}}},
+            {"y": {"x": FATAL}},
+            "inputs.y.x",
+        ),
+        ({"patternProperties": {SLOW: False}, "additionalProperties": False}, {FATAL: 1}, "inputs"),
+        (
+            {"patternProperties": {SLOW: True}, "additionalProperties": {"type": "string"}},
+            {FATAL: 1},
+            f"inputs['{FATAL}']",
+        ),
+        ({"patternProperties": {"^a": {"type": "string"}}}, {"ab": 1}, "inputs.ab"),
+        ({"properties": {"x": {"pattern": "^a$"}}}, {"x": "a\n"}, "inputs.x"),
+    ],
+)
+def test_patterns_take_linear_time(schema: dict[str, Any], inputs: Any, field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        check_inputs(flow(schema), inputs)
+    assert refused.value.field == field
+
+
+def test_patterns_that_match() -> None:
+    schema = {
+        "properties": {"x": {"pattern": SLOW}},
+        "patternProperties": {"^n_": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    check_inputs(flow(schema), {"x": "aaa", "n_1": 1})
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "reason"),
+    [
+        (
+            {"properties": {"x": {"pattern": "(?=a)"}}},
+            "$.inputs.properties.x.pattern",
+            "RE2: invalid perl operator",
+        ),
+        ({"allOf": [{"pattern": r"(a)\1"}]}, "$.inputs.allOf[0].pattern", "RE2: invalid escape"),
+        ({"patternProperties": {"(": {}}}, "$.inputs.patternProperties", "RE2: missing"),
+        ({"pattern": "(" * 5000}, "$.inputs.pattern", "RE2"),
+        ({"x-own": {"pattern": 5}}, "$.inputs.x-own.pattern", "no text"),
+        ({"unevaluatedProperties": False}, "$.inputs.unevaluatedProperties", "not supported"),
+        ({"$schema": DRAFT_7}, "$.inputs.$schema", "only https"),
+        ({"properties": {"x": {"$schema": DRAFT_7}}}, "$.inputs", "at the top only"),
+        ({"default": [{"$schema": DRAFT_7}]}, "$.inputs", "at the top only"),
+        ({"allOf": [{"pattern": "a"}] * 101}, "$.inputs", "more than 100 patterns"),
+    ],
+)
+def test_a_schema_that_cannot_be_bounded_is_refused(
+    schema: dict[str, Any], field: str, reason: str
+) -> None:
+    with pytest.raises(InvalidBlueprint, match=reason) as refused:
+        flow(schema)
+    assert refused.value.field == field
+    assert refused.value.detail.startswith(field)
+
+
+def test_names_and_values_are_not_keywords() -> None:
+    flow({"properties": {"pattern": {"default": {"pattern": "("}}, "unevaluatedItems": {}}})
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}], False),
+        ([1, True, "1", None, [1], {}], True),
+        ([[0], [False]], True),
+        ([{"n": number} for number in range(50_000)], True),
+    ],
+)
+def test_unique_items(items: list[Any], unique: bool) -> None:
+    schema = flow({"properties": {"x": {"uniqueItems": True}}})
+    if unique:
+        check_inputs(schema, {"x": items})
+        return
+    with pytest.raises(InvalidInput, match="non-unique"):
+        check_inputs(schema, {"x": items})
+
+
+LAUGHS = {f"d{level}": {"anyOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {**LAUGHS, "d40": {"type": "string"}}, "$ref": "#/$defs/d0"},
+        {"properties": {"x": {"anyOf": [False] * 5000}}},
+        {"properties": {"x": {"items": {"enum": ["y" * 1000]}}}},
+        {"properties": {"y": {"pattern": "(?:.*a){200}b"}}},
+    ],
+)
+def test_a_check_that_takes_too_much_work_is_given_up(
+    schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keywords, "MAX_WORK", 1_000_000)
+    with pytest.raises(InvalidInput, match="too much work") as refused:
+        check_inputs(flow(schema), {"x": ["z"] * 2000, "y": "a" * 100_000})
+    assert refused.value.field == "inputs"
+
+
+@pytest.mark.parametrize("target", [5, {"minimum": "x"}, {"type": "nonsense"}, {"anyOf": 7}])
+def test_a_reference_to_what_is_no_schema_refuses_the_inputs(target: Any) -> None:
+    document = flow({"x-own": target, "properties": {"x": {"$ref": "#/x-own"}}})
+    with pytest.raises(InvalidInput, match=r"\$ref"):
+        check_inputs(document, {"x": 1})
