@@ -51,7 +51,7 @@ format: $(VENV)/dev.stamp ## let ruff mend what it can
 
 lock: ## write constraints.txt anew from what a fresh environment resolves to
 	rm -rf .lock && $(PYTHON) -m venv .lock
-	PIP_CONSTRAINT= .lock/bin/python -m pip install --quiet '.[embedded,dev]' setuptools
+	PIP_CONSTRAINT= .lock/bin/python -m pip install --quiet '.[embedded,dev]' 'setuptools>=77'
 	{ echo "# Exact versions of everything that gets installed; 'make lock' writes it. It names no index."; \
 	  .lock/bin/python -m pip list --format=freeze --exclude pip --exclude isolane; } > constraints.txt
 	rm -rf .lock

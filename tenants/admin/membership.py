@@ -11,4 +11,5 @@ class MembershipAdmin(admin.ModelAdmin[Membership]):
 
     list_display = ("user", "tenant", "role")
     list_filter = ("tenant", "role")
-    autocomplete_fields = ("user", "tenant")
+    autocomplete_fields = ("tenant",)
+    raw_id_fields = ("user",)  # only superusers may look through the users
