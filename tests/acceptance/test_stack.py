@@ -17,6 +17,7 @@ import psutil
 import psycopg
 import pytest
 
+from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import read_running
 from tests.plugin import ROOT, SERVERS
 from tests.waiting import wait_for
@@ -97,9 +98,10 @@ def status_of(url: str, *, user: str = "", method: str = "GET") -> int:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Where the stack keeps its things."""
-    return tmp_path / "home"
+def home(tmp_path: Path) -> Iterator[Path]:
+    """Where the stack keeps its things, some of them elsewhere when root starts it."""
+    yield tmp_path / "home"
+    EmbeddedPaths(tmp_path / "home").remove()
 
 
 @pytest.fixture
