@@ -99,7 +99,9 @@ class Links:
             context.runtime = self._machine.backends[context.run.isolation].start(identity)
             context.runtime.open()
         except RuntimeStartError as error:
-            return str(error)
+            # Why is for the operator: it may name paths and packages of the machine.
+            logger.error("runtime not started: %s", error, extra={"event": "RUNTIME_NOT_STARTED"})  # noqa: TRY400 - no trace wanted
+            return "The runtime could not be started; the worker's log says why."
         return ""
 
     # --- the body

@@ -237,7 +237,8 @@ def test_a_context_that_cannot_be_opened_fails_step_and_run(
     with pytest.raises(StepFailed, match="RESOURCE_ERROR"):
         run_link(links, placement, "one")
     run = run_of(acme, placement.execution_id)
-    assert (run.state, run.code, run.message) == ("failed", "RESOURCE_ERROR", "no room")
+    assert (run.state, run.code) == ("failed", "RESOURCE_ERROR")
+    assert "no room" not in run.message  # for the operator only
     assert steps_of(acme, placement.execution_id) == {"one": "failed", "two": "skipped"}
     assert machine.contexts.get(placement.key) is None
     assert placement.execution_id not in held_by(machine)
