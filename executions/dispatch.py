@@ -14,9 +14,8 @@ from executions.blueprint.plan import plan
 from executions.chain import ChainSpec, publish
 from executions.models import Execution
 from executions.placement.admission import Placed, admit
-from tenants.scope import login_scope, tenant_scope
-from tenants.selectors import tenant_for_link
-from tenants.statuses import TenantStatus
+from executions.scope import run_scope
+from tenants.scope import login_scope
 
 BOUNDED_SECONDS = 0.2
 logger = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ def _publish_bounded(spec: ChainSpec) -> None:
 
 
 def _spec(placed: Placed) -> ChainSpec | None:
-    with tenant_scope(tenant_for_link(placed.tenant_id), allowed=TenantStatus.any()):
+    with run_scope(placed.tenant_id):
         run = _unfinished(placed.execution_id)
     if run is None:
         return None

@@ -71,12 +71,6 @@ def login_scope() -> Iterator[None]:
         yield
 
 
-def in_tenant(tenant: TenantRef) -> bool:
-    """Say whether this thread is inside this tenant."""
-    connection = _connection()
-    return connection.wanted.role == tenant_role(connection.settings_dict["NAME"], tenant.id)
-
-
 @contextmanager
 def _entered(connection: DatabaseWrapper, scope: Scope) -> Iterator[None]:
     before = connection.enter(scope)

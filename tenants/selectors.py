@@ -35,11 +35,6 @@ def schema_of(tenant_id: int) -> str:
     return str(schema)
 
 
-def tenant_for_link(tenant_id: int) -> TenantRef:
-    """The tenant of a link or close, whatever its status: what was begun may end. The fence decides the rest."""
-    return TenantRef(id=tenant_id, schema=schema_of(tenant_id), status=TenantStatus.ACTIVE)
-
-
 def tenants_being_deleted() -> list[TenantRef]:
     """Those whose data waits to be dropped."""
     return [

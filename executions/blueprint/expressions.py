@@ -32,12 +32,6 @@ def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
     return resolved
 
 
-def references(value: Any) -> Iterator[str]:
-    """Every expression inside a value."""
-    for _, text in texts(value, ""):
-        yield from expressions(text)
-
-
 def texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
     """Every text inside a value, with its path."""
     if isinstance(value, str):

@@ -6,12 +6,11 @@ from django.utils import timezone
 
 from executions.placement.models import Catalogue, Ticket
 from executions.placement.workers import living
+from executions.scope import run_scope
 from executions.states import ExecutionState, TicketState
 from executions.transitions.waiting import end_waiting, explain_waiting
 from isolane.results import Code
-from tenants.scope import platform_scope, tenant_scope
-from tenants.selectors import tenant_for_link
-from tenants.statuses import TenantStatus
+from tenants.scope import platform_scope
 
 PATIENCE = timedelta(hours=1)
 NOTED_EVERY = timedelta(minutes=1)
@@ -30,7 +29,7 @@ def settle_stranded() -> None:
             .order_by("waiting_since")[:BATCH]
         )
     for ticket in stranded:
-        with tenant_scope(tenant_for_link(ticket.tenant_id), allowed=TenantStatus.any()):
+        with run_scope(ticket.tenant_id):
             _settle(ticket)
 
 

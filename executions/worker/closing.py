@@ -10,15 +10,14 @@ from django.db import Error as DatabaseError
 
 from executions.dispatch import admit_and_send
 from executions.models import Execution
+from executions.scope import run_scope
 from executions.states import ExecutionState
 from executions.transitions.close import close_execution, hand_back, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.contexts import OpenContext
 from executions.worker.machine import Machine
 from isolane.results import Code
-from tenants.scope import tenant_scope
-from tenants.selectors import tenant_for_link
-from tenants.statuses import TenantStatus
+from tenants.selectors import schema_of
 
 CLOSE_SECONDS = 4
 MAX_LOSSES = 5
@@ -31,7 +30,7 @@ def close_context(machine: Machine, context: OpenContext) -> None:
     if context.lost:
         return
     try:
-        with tenant_scope(tenant_for_link(context.placement.tenant_id), allowed=TenantStatus.any()):
+        with run_scope(context.placement.tenant_id):
             state = close_execution(context.placement)
     except DatabaseError:
         machine.contexts.put_back(context)
@@ -54,7 +53,7 @@ def tear_down(context: OpenContext) -> None:
 
 def end_without_link(placement: Placement, *, cancel: bool, reason: str, lost: bool) -> None:
     """End a placement in which no link is active: closed if its run has an outcome, else back to the queue."""
-    with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
+    with run_scope(placement.tenant_id):
         if cancel:
             message = "Cancelled before its next step."
             set_outcome(placement, ExecutionState.CANCELLED, code=Code.CANCELLED, message=message)
@@ -77,6 +76,6 @@ def ids(placement: Placement) -> dict[str, object]:
     """What every log line of a run carries."""
     return {
         "execution_id": str(placement.execution_id),
-        "tenant_id": tenant_for_link(placement.tenant_id).schema,
+        "tenant_id": schema_of(placement.tenant_id),
         "epoch": placement.epoch,
     }

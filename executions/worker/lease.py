@@ -15,15 +15,14 @@ from executions.dispatch import send
 from executions.models import Execution, Step
 from executions.placement.admission import Placed
 from executions.placement.workers import Held, renew
+from executions.scope import run_scope
 from executions.states import StepState
 from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
-from tenants.scope import platform_scope, tenant_scope
-from tenants.selectors import tenant_for_link
-from tenants.statuses import TenantStatus
+from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
 EXIT_FENCED = 75  # EX_TEMPFAIL: restart me
@@ -95,7 +94,7 @@ class LeaseLoop(Periodic):
     def _nudge(self, placement: Placement) -> None:
         """Nothing happens though something should: a message was lost, or the answer to a claim or a close."""
         contexts = self._machine.contexts
-        with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
+        with run_scope(placement.tenant_id):
             runs = Execution.objects.filter(pk=placement.execution_id)
             over = runs.exclude(outcome="").exists()
             claimed = Step.objects.filter(

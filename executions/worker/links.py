@@ -17,6 +17,7 @@ from executions.blueprint.errors import BadReference
 from executions.blueprint.expressions import resolve
 from executions.chain import ChainSpec, publish
 from executions.decisions import after_step
+from executions.scope import run_scope
 from executions.seeds import derive_seed
 from executions.selectors import resumable
 from executions.states import ExecutionState
@@ -30,9 +31,7 @@ from isolane.protocol import Log, Progress, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement as RuntimePlacement
 from resources.runtimes.base import RuntimeStartError
-from tenants.scope import tenant_scope
-from tenants.selectors import tenant_for_link
-from tenants.statuses import TenantStatus
+from tenants.selectors import schema_of
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class Links:
             # The loop hands the placement back, or others have ended it.
             note.refusal = Refusal.STALE
             return
-        with tenant_scope(tenant_for_link(placement.tenant_id), allowed=TenantStatus.any()):
+        with run_scope(placement.tenant_id):
             claimed = claim_step(placement, path, worker=self._machine.node_name)
             if isinstance(claimed, Refusal):
                 note.refusal = claimed
@@ -90,7 +89,7 @@ class Links:
         if context.runtime is not None:
             return ""
         identity = RuntimePlacement(
-            tenant_id=tenant_for_link(context.placement.tenant_id).schema,
+            tenant_id=schema_of(context.placement.tenant_id),
             tenant_number=context.placement.tenant_id,
             execution_id=str(context.placement.execution_id),
             epoch=context.placement.epoch,
@@ -164,8 +163,7 @@ class Links:
         if context.lost:
             raise Ignore("the placement is over")
         decided = after_step(context.run.plan, result)
-        tenant = tenant_for_link(context.placement.tenant_id)
-        with tenant_scope(tenant, allowed=TenantStatus.any()):
+        with run_scope(context.placement.tenant_id):
             written = write_checkpoint(context.placement, result, decided)
         if not written:
             context.lost = True
@@ -214,7 +212,7 @@ def _new_context(placement: Placement) -> OpenContext:
 def _relay(context: OpenContext, frame: Log | Progress) -> None:
     ids: dict[str, Any] = {
         "execution_id": str(context.placement.execution_id),
-        "tenant_id": tenant_for_link(context.placement.tenant_id).schema,
+        "tenant_id": schema_of(context.placement.tenant_id),
         "step": frame.step,
     }
     match frame:

@@ -35,11 +35,6 @@ class EmbeddedPaths:
         # The servers have other working directories than we.
         object.__setattr__(self, "home", self.home.absolute())
 
-    @classmethod
-    def for_project(cls, root: Path) -> EmbeddedPaths:
-        """The places of the stack that belongs to a checkout."""
-        return cls(root.resolve() / ".isolane")
-
     @property
     def state_file(self) -> Path:
         return self.home / "state.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,6 @@ import psycopg
 from orchestrator.embedded import postgres_roles
 from orchestrator.embedded.account import server_account
 from orchestrator.embedded.child import Child
-from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.leftovers import wait_unused
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.postgres_cluster import SERVER_ENVIRONMENT, Cluster
@@ -116,13 +114,6 @@ class EmbeddedPostgres:
         except psycopg.OperationalError:
             return False
         return True
-
-    def wait_ready(self, deadline: float) -> None:
-        """Return as soon as the server answers; `deadline` as in `time.monotonic`."""
-        while not self.is_ready():
-            if time.monotonic() > deadline:
-                raise EmbeddedError("the embedded PostgreSQL does not answer")
-            time.sleep(POLL_INTERVAL)
 
     def bootstrap(self) -> None:
         """Create the database and roles, or set them right; may run at every start."""

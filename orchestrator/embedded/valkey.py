@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import signal
-import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -73,13 +72,6 @@ class EmbeddedValkey:
                 return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):
             return False
-
-    def wait_ready(self, deadline: float) -> None:
-        """Return as soon as the server answers; `deadline` as in `time.monotonic`."""
-        while not self.is_ready():
-            if time.monotonic() > deadline:
-                raise EmbeddedError("the embedded Valkey does not answer")
-            time.sleep(POLL_INTERVAL)
 
     @property
     def _config(self) -> Path:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import time
 from pathlib import Path
 
 import psutil
@@ -130,17 +129,6 @@ def test_after_a_stop_no_process_and_no_socket_is_left_and_data_stays(
     assert query(durable.owner_url, "SELECT n FROM kept") == [(1,)]
     with redis.Redis.from_url(durable.redis_url) as client:
         assert client.get("kept") == b"1"
-
-
-def test_whoever_waits_for_a_server_is_told_when_it_does_not_come(
-    servers: EmbeddedServers, supervisor: Supervisor
-) -> None:
-    servers.prepare()
-    for server in (servers.postgres, servers.valkey):
-        with pytest.raises(EmbeddedError, match="does not answer"):
-            server.wait_ready(time.monotonic() + 0.1)
-        supervisor.start(server.child())
-        server.wait_ready(time.monotonic() + 5)
 
 
 @pytest.mark.parametrize("beyond", [0, 1], ids=["longest below home", "too long"])

@@ -37,10 +37,6 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_project_has_its_home_in_its_root(tmp_path: Path) -> None:
-    assert EmbeddedPaths.for_project(tmp_path).home == tmp_path.resolve() / ".isolane"
-
-
 def test_everything_made_is_closed_to_others(places: EmbeddedPaths) -> None:
     places.prepare()
     places.prepare()
