@@ -1,12 +1,18 @@
 """What a run owns while it is placed, and what its steps see of it."""
 
+import math
 import random
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, get_args
 
-from isolane.protocol import Frame, Level, Log, Open, Progress, Run
+from isolane.memory import Memory
+from isolane.protocol import COSTS_MAX, Cost, Frame, Level, Log, Open, Progress, Run
+from isolane.results import PAUSE_MAX_S
 from isolane.text import LINE_MAX, MESSAGE_MAX, storable
+
+_LEVELS = get_args(Level)
 
 
 class Identity(NamedTuple):
@@ -14,6 +20,8 @@ class Identity(NamedTuple):
 
     execution_id: str
     tenant_id: str
+    user_id: str
+    request_id: str
     epoch: int
 
 
@@ -21,7 +29,13 @@ class ExecutionContext:
     """The context of one placement of one execution, from OPEN to CLOSE."""
 
     def __init__(self, opened: Open) -> None:
-        self._identity = Identity(opened.execution_id, opened.tenant_id, opened.epoch)
+        self._identity = Identity(
+            execution_id=opened.execution_id,
+            tenant_id=opened.tenant_id,
+            user_id=opened.user_id,
+            request_id=opened.request_id,
+            epoch=opened.epoch,
+        )
         self._callbacks: list[Callable[[], object]] = []
         self._cancelled = threading.Event()
         self._closed = False
@@ -71,31 +85,83 @@ class NodeContext:
         deadline: float,
         emit: Callable[[Frame], None],
     ) -> None:
-        self.execution_id, self.tenant_id, self.epoch = execution.identity
+        identity = execution.identity
+        self.execution_id = identity.execution_id
+        self.tenant_id = identity.tenant_id
+        self.user_id = identity.user_id  # who submitted the run
+        self.request_id = identity.request_id
+        self.epoch = identity.epoch
         self.step = run.step
         self.attempt = run.attempt
         self.idempotency_key = run.idempotency_key
-        self.random = random.Random(run.seed)  # noqa: S311 - must repeat, not be secret
         self.deadline = deadline  # by time.monotonic()
+        self.memory = Memory(run.variables)
+        self._seed = run.seed
         self._execution = execution
         self._emit = emit
+        self._costs = 0
+        self._pause_s = 0.0
+
+    @cached_property
+    def random(self) -> random.Random:
+        """Random numbers that are the same when the run is run again with the same seed."""
+        return random.Random(self._seed)  # noqa: S311 - must repeat, not be secret
 
     @property
     def cancelled(self) -> bool:
         """Whether the step should stop; it is killed a second later."""
         return self._execution.cancelled
 
+    @property
+    def pause_s(self) -> float:
+        """How long the run will wait after this step."""
+        return self._pause_s
+
     def log(self, message: str, level: Level = "info") -> None:
         """Write one line to the step's log."""
-        self._emit(Log(step=self.step, level=level, message=storable(message, LINE_MAX)))
+        if level not in _LEVELS:
+            raise ValueError(f"level {level!r} is none of {', '.join(_LEVELS)}")
+        text = storable(_text("message", message), LINE_MAX)
+        self._emit(Log(step=self.step, level=level, message=text))
 
     def progress(self, fraction: float, message: str = "") -> None:
         """Report how far the step is, from 0 to 1."""
-        text = storable(message, MESSAGE_MAX)
+        text = storable(_text("message", message), MESSAGE_MAX)
         # Sums of fractions end a little above 1 at times; that must not fail a step.
-        bounded = min(max(fraction, 0.0), 1.0)
+        bounded = min(max(_number("fraction", fraction), 0.0), 1.0)
         self._emit(Progress(step=self.step, fraction=bounded, message=text))
+
+    def cost(self, kind: str, amount: float) -> None:
+        """Report what the step used of something that is paid for, as in `("tokens", 812)`."""
+        cost = Cost(step=self.step, kind=_text("kind", kind), amount=_number("amount", amount))
+        if self._costs >= COSTS_MAX:
+            raise ValueError(f"a step reports costs {COSTS_MAX} times at most; add them up before")
+        self._costs += 1
+        self._emit(cost)
+
+    def pause(self, seconds: float) -> None:
+        """Have the run wait after this step, without a slot; the last call counts."""
+        pause_s = _number("seconds", seconds)
+        if not 0 <= pause_s <= PAUSE_MAX_S:
+            raise ValueError(f"seconds {seconds!r} is not between 0 and {PAUSE_MAX_S:.0f}")
+        self._pause_s = pause_s
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Have a callback run when this run's context closes, the last one first."""
+        if not callable(callback):
+            raise TypeError(f"callback {callback!r} cannot be called")
         self._execution.on_close(callback)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} {value!r} is no str")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} {value!r} is no number")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} {value!r} is not finite")
+    return float(value)

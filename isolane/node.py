@@ -1,14 +1,16 @@
 """Nodes: the functions that steps use, found by name."""
 
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar, get_type_hints
 
-from isolane.protocol import NodeDescription
+from isolane.names import NODE
+from isolane.protocol import NodeDescription, dump
 from isolane.results import Code, StepError
 from isolane.shapes import ShapeError, build, schema_of
+from isolane.text import MESSAGE_MAX, storable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,16 +22,30 @@ class Node:
     name: str
     function: Callable[..., Any]
     hints: Mapping[str, Any]
-    defaults: Mapping[str, Any]
-    idempotent: bool
-    deterministic: bool
+    required: frozenset[str]
+    defaults: Mapping[str, Any]  # of those that are not required, as far as they are JSON
+    takes_context: bool = True
+    idempotent: bool = False
+    deterministic: bool = False
+    uses_key: bool = False
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether the function is to be awaited."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def call(self, ctx: object, parameters: Mapping[str, Any]) -> Any:
+        """Call the function with checked parameters."""
+        if self.takes_context:
+            return self.function(ctx, **parameters)
+        return self.function(**parameters)
 
     def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters as the signature wants them, or raise a StepError."""
-        if unknown := sorted(set(parameters) - set(self.hints)):
+        if unknown := sorted(parameters.keys() - self.hints.keys()):
             expected = ", ".join(self.hints) or "none"
             raise self._refusal(f"{unknown[0]}: unknown, expected are: {expected}")
-        if missing := sorted(set(self.hints) - set(self.defaults) - set(parameters)):
+        if missing := sorted(self.required - parameters.keys()):
             raise self._refusal(f"{missing[0]}: missing")
         try:
             return {name: build(self.hints[name], v, name) for name, v in parameters.items()}
@@ -44,7 +60,7 @@ class Node:
         schema: dict[str, Any] = {
             "type": "object",
             "properties": schemas,
-            "required": [name for name in self.hints if name not in self.defaults],
+            "required": [name for name in self.hints if name in self.required],
             "additionalProperties": False,
         }
         return NodeDescription(
@@ -52,6 +68,8 @@ class Node:
             parameters=schema,
             idempotent=self.idempotent,
             deterministic=self.deterministic,
+            uses_key=self.uses_key,
+            summary=_summary(self.function),
         )
 
     def _refusal(self, reason: str) -> StepError:
@@ -65,29 +83,52 @@ class NodeRegistry:
         self._nodes: dict[str, Node] = {}
 
     def node(
-        self, name: str, *, idempotent: bool = False, deterministic: bool = False
+        self,
+        name: str,
+        *,
+        idempotent: bool = False,
+        deterministic: bool = False,
+        uses_key: bool = False,
     ) -> Callable[[F], F]:
-        """Register a function `(ctx, *, typed parameters)` as the node of that name."""
+        """Register a function `(ctx, *, typed parameters)` as the node of that name.
+
+        `idempotent`: running it again changes nothing more. `deterministic`: the same parameters and
+        seed give the same output. `uses_key`: it hands `ctx.idempotency_key` to a far side that honours it.
+        """
+        if not NODE.fullmatch(str(name)):  # a bare @node hands over the function
+            raise ValueError(f"node name {name!r} does not match {NODE.pattern}")
 
         def register(function: F) -> F:
-            if name in self._nodes:
-                raise ValueError(f"node {name} is registered twice")
             hints, defaults = _signature(name, function)
-            self._nodes[name] = Node(
-                name=name,
-                function=function,
-                hints=hints,
-                defaults=defaults,
-                idempotent=idempotent,
-                deterministic=deterministic,
+            self.add(
+                Node(
+                    name=name,
+                    function=function,
+                    hints=hints,
+                    required=frozenset(hints.keys() - defaults.keys()),
+                    defaults=defaults,
+                    idempotent=idempotent,
+                    deterministic=deterministic,
+                    uses_key=uses_key,
+                )
             )
             return function
 
         return register
 
+    def add(self, node: Node) -> None:
+        """Register a node."""
+        if node.name in self._nodes:
+            raise ValueError(f"node {node.name} is registered twice")
+        self._nodes[node.name] = node
+
     def get(self, name: str) -> Node | None:
         """Return the node of that name, if there is one."""
         return self._nodes.get(name)
+
+    def of(self, function: Callable[..., Any]) -> Node | None:
+        """Return the node that this function was registered as, if it was."""
+        return next((node for node in self._nodes.values() if node.function is function), None)
 
     def __iter__(self) -> Iterator[Node]:
         return iter([self._nodes[name] for name in sorted(self._nodes)])
@@ -121,9 +162,14 @@ def _check_parameter(node_name: str, parameter: inspect.Parameter, hints: dict[s
     try:
         schema_of(hints[parameter.name])
         if parameter.default is not parameter.empty:
-            json.dumps(build(hints[parameter.name], parameter.default, "its default"))
+            dump(build(hints[parameter.name], parameter.default, "its default"))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{where}: {error}") from None
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    lines = (inspect.getdoc(function) or "").splitlines()
+    return storable(lines[0].strip(), MESSAGE_MAX) if lines else ""
 
 
 default_registry = NodeRegistry()

@@ -1,7 +1,8 @@
 """The wire protocol between worker and runner: typed, versioned, size-limited frames.
 
 A frame is a header of protocol version, frame type and payload length, then a JSON object in
-UTF-8. Both sides check with the same code, and refuse what they do not know.
+UTF-8. Who receives a frame checks all of it, and refuses what it does not know. Who sends one checks
+only the values inside: the fields of our own classes are mypy's.
 """
 
 import json
@@ -10,15 +11,19 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from isolane.names import COST_KIND
 from isolane.results import StepResult
 from isolane.shapes import ShapeError, build
 
 VERSION = 1
 HEADER = struct.Struct("!BBI")
 MAX_FRAME = 4 * 1024 * 1024  # bytes of payload
-MAX_OUTPUT = 1024 * 1024  # bytes of a step's output as JSON
+MAX_OUTPUT = 1024 * 1024  # bytes of a step's output as JSON, and of the variables that it sets
 MAX_DEPTH = 100  # levels of a value; far from where Python's own recursion ends
 _SMALL = 64 * 1024  # bytes; holds the longest line in the widest encoding
+MAX_RESULT = 2 * MAX_OUTPUT + 2 * _SMALL  # output, variables, and the longest trace
+COST_MAX = 1e12  # of one report
+COSTS_MAX = 1000  # reports of one attempt of a step
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -41,6 +46,8 @@ class Open:
 
     execution_id: str
     tenant_id: str
+    user_id: str  # who submitted it
+    request_id: str  # of the request that did
     epoch: int
 
 
@@ -51,6 +58,7 @@ class Run:
     step: str
     uses: str
     parameters: dict[str, Any]
+    variables: dict[str, Any]  # the run's own, as they are now
     attempt: int
     seed: int
     timeout_s: float
@@ -80,6 +88,8 @@ class NodeDescription:
     parameters: dict[str, Any]  # JSON Schema
     idempotent: bool
     deterministic: bool
+    uses_key: bool = False  # hands its idempotency key to a far side that honours it
+    summary: str = ""  # the first line of its docstring
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +129,21 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a step used of something that is paid for."""
+
+    step: str
+    kind: str
+    amount: float
+
+    def __post_init__(self) -> None:
+        if not COST_KIND.fullmatch(self.kind):
+            raise ValueError(f"kind {self.kind[:64]!r} does not match {COST_KIND.pattern}")
+        if not 0 <= self.amount <= COST_MAX:
+            raise ValueError(f"amount {self.amount!r} is not between 0 and {COST_MAX:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Closed:
     """The context is gone; errors say what its teardown could not do."""
 
@@ -126,7 +151,7 @@ class Closed:
 
 
 ToRunner = Describe | Open | Run | Cancel | Close | Keepalive
-FromRunner = Catalogue | Ready | Log | Progress | StepResult | Closed
+FromRunner = Catalogue | Ready | Log | Progress | Cost | StepResult | Closed
 Frame = ToRunner | FromRunner
 
 # Frame type to class and the largest payload it may have.
@@ -141,8 +166,9 @@ _FRAMES: dict[int, tuple[type[Frame], int]] = {
     66: (Ready, _SMALL),
     67: (Log, _SMALL),
     68: (Progress, _SMALL),
-    69: (StepResult, MAX_OUTPUT + _SMALL),
+    69: (StepResult, MAX_RESULT),
     70: (Closed, _SMALL),
+    71: (Cost, _SMALL),
 }
 _FRAME_DEPTH = 1  # the frame is an object around its values
 _NUMBERS = {cls: number for number, (cls, _) in _FRAMES.items()}
@@ -151,11 +177,10 @@ _NUMBERS = {cls: number for number, (cls, _) in _FRAMES.items()}
 def encode(frame: Frame) -> bytes:
     """Return the bytes of a frame, or raise ProtocolError."""
     number = _NUMBERS[type(frame)]
-    _shaped(type(frame), vars(frame))
     payload = _dump(vars(frame), MAX_DEPTH + _FRAME_DEPTH)
-    header = HEADER.pack(VERSION, number, min(len(payload), 0xFFFFFFFF))
-    frame_size(header)
-    return header + payload
+    if len(payload) > _FRAMES[number][1]:
+        raise _over_limit(number, len(payload))
+    return HEADER.pack(VERSION, number, len(payload)) + payload
 
 
 def decode(data: bytes) -> Frame:
@@ -163,7 +188,10 @@ def decode(data: bytes) -> Frame:
     if len(data) < HEADER.size or len(data) != frame_size(data[: HEADER.size]):
         raise ProtocolError(f"{len(data)} bytes are not one whole frame")
     cls, _ = _FRAMES[data[1]]
-    return _shaped(cls, _load(data[HEADER.size :], cls.__name__))
+    frame = _shaped(cls, _load(data[HEADER.size :], cls.__name__))
+    if isinstance(frame, StepResult) and len(data) > MAX_OUTPUT:
+        _refuse_large_parts(frame)
+    return frame
 
 
 def frame_size(header: bytes) -> int:
@@ -173,9 +201,8 @@ def frame_size(header: bytes) -> int:
         raise ProtocolError(f"protocol version {version} is not {VERSION}")
     if number not in _FRAMES:
         raise ProtocolError(f"frame type {number} is unknown")
-    cls, limit = _FRAMES[number]
-    if length > limit:
-        raise ProtocolError(f"{cls.__name__}: {length} bytes are over the limit of {limit}")
+    if length > _FRAMES[number][1]:
+        raise _over_limit(number, length)
     return HEADER.size + int(length)
 
 
@@ -202,48 +229,58 @@ def _inside(value: Any) -> list[Any]:
     return []
 
 
-def _dump(value: Any, depth: int) -> bytes:
-    try:
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
-        )
-        payload = text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"no JSON: {error}") from None
-    _refuse_unstorable(payload)
-    _refuse_depth(value, depth)
-    return payload
-
-
 def _plain(value: Any) -> dict[str, Any]:
     if isinstance(value, NodeDescription):
         return vars(value)
     raise TypeError(f"{type(value).__name__} is not a JSON type")
 
 
-def _load(payload: bytes, name: str) -> Any:
-    try:
-        text = payload.decode()
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise ProtocolError(f"{name}: the payload is no JSON") from None
-    _refuse_unstorable(payload)
-    _refuse_depth(value, MAX_DEPTH + _FRAME_DEPTH)
-    return value
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _refuse_unstorable(payload: bytes) -> None:
-    if _UNSTORABLE.search(payload):
+# Made once: json.dumps and json.loads would make them anew for each frame.
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _dump(value: Any, depth: int) -> bytes:
+    try:
+        payload = _ENCODER.encode(value).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"no JSON: {error}") from None
+    _refuse_unfit(value, payload, depth)
+    return payload
+
+
+def _load(payload: bytes, name: str) -> Any:
+    try:
+        value = _DECODER.decode(payload.decode())
+    except (ValueError, RecursionError):
+        raise ProtocolError(f"{name}: the payload is no JSON") from None
+    _refuse_unfit(value, payload, MAX_DEPTH + _FRAME_DEPTH)
+    return value
+
+
+def _refuse_unfit(value: Any, payload: bytes, depth: int) -> None:
+    # Both begin with what is cheap: most text has no escape, and every level needs a bracket.
+    if b"\\u" in payload and _UNSTORABLE.search(payload):
         raise ProtocolError("text with NUL or half a surrogate pair cannot be stored")
-
-
-def _refuse_depth(value: Any, depth: int) -> None:
-    if is_too_deep(value, depth):
+    if payload.count(b"{") + payload.count(b"[") > depth and is_too_deep(value, depth):
         raise ProtocolError(f"values nested deeper than {MAX_DEPTH} levels cannot be kept")
+
+
+def _over_limit(number: int, length: int) -> ProtocolError:
+    cls, limit = _FRAMES[number]
+    return ProtocolError(f"{cls.__name__}: {length} bytes are over the limit of {limit}")
+
+
+def _refuse_large_parts(result: StepResult) -> None:
+    for name, value in (("output", result.output), ("variables", result.variables)):
+        if (size := len(dump(value))) > MAX_OUTPUT:
+            raise ProtocolError(f"StepResult.{name}: {size} bytes are over {MAX_OUTPUT}")
 
 
 def _shaped(cls: type[Frame], value: dict[str, Any]) -> Frame:

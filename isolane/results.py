@@ -1,12 +1,17 @@
 """How a step ends: a structured result with a code from one table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-from isolane.text import MESSAGE_MAX, storable
+from isolane.names import VARIABLE
+from isolane.text import MESSAGE_MAX, TRACE_MAX, storable
+from isolane.traces import trace_of
+
+PAUSE_MAX_S = 366 * 86_400.0
+_CAUSE_MAX = 200  # characters of an exception's class name
 
 
 class Code(StrEnum):
@@ -71,34 +76,87 @@ class StepResult:
     code: Code | None = None
     message: str = ""
     cause: str | None = None  # name of the exception's class, never its text
+    variables: dict[str, Any] = field(default_factory=dict)  # that the step set
+    pause_s: float = 0.0  # after this step the run waits so long
+    trace: str = ""  # of an unexpected exception; for operators only, it may hold anything
 
     def __post_init__(self) -> None:
         if (self.status == "failed") != (self.code is not None):
             raise ValueError("exactly a failed result has a code")
+        if len(self.message) > MESSAGE_MAX or len(self.cause or "") > _CAUSE_MAX:
+            raise ValueError("its message or cause is too long")
+        if self.status == "failed":
+            self._check_failure()
+        else:
+            self._check_success()
 
     @classmethod
-    def succeeded(cls, *, step: str, attempt: int, output: Any) -> Self:
+    def succeeded(
+        cls,
+        *,
+        step: str,
+        attempt: int,
+        output: Any,
+        variables: dict[str, Any] | None = None,
+        pause_s: float = 0.0,
+    ) -> Self:
         """Build the result of an attempt that returned."""
-        return cls(step=step, attempt=attempt, status="succeeded", output=output)
+        return cls(
+            step=step,
+            attempt=attempt,
+            status="succeeded",
+            output=output,
+            variables=variables or {},
+            pause_s=pause_s,
+        )
 
     @classmethod
     def failed(
-        cls, *, step: str, attempt: int, code: Code, message: str, cause: str | None = None
+        cls,
+        *,
+        step: str,
+        attempt: int,
+        code: Code,
+        message: str,
+        cause: str | None = None,
+        trace: str = "",
     ) -> Self:
         """Build the result of an attempt that failed."""
-        text = storable(message, MESSAGE_MAX)
         return cls(
-            step=step, attempt=attempt, status="failed", code=code, message=text, cause=cause
+            step=step,
+            attempt=attempt,
+            status="failed",
+            code=code,
+            message=storable(message, MESSAGE_MAX),
+            cause=cause,
+            trace=trace,
         )
 
     @classmethod
     def from_error(cls, error: BaseException, *, step: str, attempt: int, node: str) -> Self:
         """Build a failure; only a StepError speaks for itself, all others are redacted."""
         if isinstance(error, StepError):
-            code, message, shown = error.code, error.message, error.__cause__
+            code, message, shown, trace = error.code, error.message, error.__cause__, ""
         else:
             # The text of an unexpected exception may hold anything, secrets included.
-            code, shown = Code.UNKNOWN_ERROR, error
+            code, shown, trace = Code.UNKNOWN_ERROR, error, trace_of(error)
             message = f"{type(error).__name__} in node {node}"
-        cause = None if shown is None else type(shown).__name__
-        return cls.failed(step=step, attempt=attempt, code=code, message=message, cause=cause)
+        cause = None if shown is None else storable(type(shown).__name__, _CAUSE_MAX)
+        return cls.failed(
+            step=step, attempt=attempt, code=code, message=message, cause=cause, trace=trace
+        )
+
+    def _check_success(self) -> None:
+        if not 0 <= self.pause_s <= PAUSE_MAX_S:
+            raise ValueError(f"pause_s {self.pause_s!r} is not between 0 and {PAUSE_MAX_S:.0f}")
+        if self.trace:
+            raise ValueError("only a failed result has a trace")
+        for name in self.variables:
+            if not VARIABLE.fullmatch(name):
+                raise ValueError(f"variable {name[:64]!r} does not match {VARIABLE.pattern}")
+
+    def _check_failure(self) -> None:
+        if self.variables or self.pause_s:
+            raise ValueError("a failed result neither sets variables nor pauses")
+        if len(self.trace) > TRACE_MAX:
+            raise ValueError(f"a trace of {len(self.trace)} characters is over {TRACE_MAX}")

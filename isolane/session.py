@@ -10,23 +10,18 @@ Failure: a gone worker ends all descendants and the whole process group at once;
 ends the process.
 """
 
-import asyncio
-import contextvars
-import inspect
 import os
 import queue
 import signal
 import threading
-import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from isolane.baseline import Baseline
 from isolane.capture import Capture
-from isolane.context import ExecutionContext, NodeContext
-from isolane.node import Node, NodeRegistry
+from isolane.execution import Execution
+from isolane.node import NodeRegistry
 from isolane.processes import kill_descendants
 from isolane.protocol import (
-    MAX_OUTPUT,
     Cancel,
     Catalogue,
     Close,
@@ -40,7 +35,6 @@ from isolane.protocol import (
     ProtocolError,
     Ready,
     Run,
-    dump,
 )
 from isolane.results import Code, StepError, StepResult
 from isolane.stream import Stream
@@ -48,25 +42,6 @@ from isolane.text import storable
 
 EXIT_PROTOCOL = 4
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
-
-
-class Execution(ExecutionContext):
-    """An open context with the event loop of its async steps."""
-
-    def __init__(self, opened: Open) -> None:
-        super().__init__(opened)
-        self.baseline = Baseline()
-        self._runner: asyncio.Runner | None = None
-
-    def call(self, node: Node, ctx: NodeContext, parameters: dict[str, Any]) -> Any:
-        """Call a node and return what it returns, awaited if need be."""
-        if not inspect.iscoroutinefunction(node.function):
-            # A context variable that one step sets must not be seen by the next execution.
-            return contextvars.copy_context().run(node.function, ctx, **parameters)
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-            self.on_close(self._runner.close)
-        return self._runner.run(node.function(ctx, **parameters))
 
 
 class Session:
@@ -78,6 +53,7 @@ class Session:
         self._capture = Capture(self._log)
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: Execution | None = None
+        self._baseline = Baseline()
         self._step: str | None = None
 
     def install(self) -> None:
@@ -94,7 +70,7 @@ class Session:
                     nodes = tuple(node.description() for node in self._registry)
                     self._stream.send(Catalogue(nodes=nodes, packages=packages, python=python))
                 case Open() as frame if self._execution is None:
-                    self._execution = Execution(frame)
+                    self._execution, self._baseline = Execution(frame), Baseline()
                     self._stream.send(Ready())
                 case Run() as frame if self._execution is not None:
                     self._stream.send(self._run(self._execution, frame))
@@ -108,27 +84,21 @@ class Session:
         self._capture.finish()
         self._step = run.step
         try:
-            output = self._call(execution, run)
-            result = StepResult.succeeded(step=run.step, attempt=run.attempt, output=output)
+            result = self._attempt(execution, run)
         except BaseException as error:  # noqa: BLE001 - SystemExit, too, is a step's failure
             result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
         self._capture.finish()
         self._step = None
         return result
 
-    def _call(self, execution: Execution, run: Run) -> Any:
+    def _attempt(self, execution: Execution, run: Run) -> StepResult:
         node = self._registry.get(run.uses)
         if node is None:
             raise StepError(Code.SKILL_NOT_FOUND, f"this runtime has no node {run.uses}")
-        parameters = node.checked(run.parameters)
-        deadline = time.monotonic() + run.timeout_s
-        ctx = NodeContext(execution, run, deadline=deadline, emit=self._stream.send)
-        output = execution.call(node, ctx, parameters)
-        _check_output(node.name, output)
-        return output
+        return execution.attempt(node, run, self._stream.send)
 
     def _close(self, execution: Execution) -> None:
-        found = (*execution.close(), *execution.baseline.restore())
+        found = (*execution.close(), *self._baseline.restore())
         errors = tuple(storable(error, _ERROR_MAX) for error in found[:_ERRORS_MAX])
         self._execution = None
         self._stream.send(Closed(errors=errors))
@@ -162,17 +132,6 @@ class Session:
         # Two processes writing frames to one stream would cut each other's in two.
         self._step = None
         self._stream.close()
-
-
-def _check_output(name: str, output: Any) -> None:
-    try:
-        size = len(dump(output))
-    except ProtocolError as error:
-        message = f"node {name} returned what cannot be kept: {error}"
-        raise StepError(Code.POLICY_VIOLATION, message) from None
-    if size > MAX_OUTPUT:
-        message = f"node {name} returned {size} bytes of JSON, over the limit of {MAX_OUTPUT}"
-        raise StepError(Code.OUTPUT_TOO_LARGE, message)
 
 
 def _end_group() -> NoReturn:

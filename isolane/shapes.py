@@ -1,11 +1,15 @@
-"""The shape of JSON values, by type hint: one checker for frames and for nodes' parameters."""
+"""The shape of JSON values, by type hint: one checker for frames and for nodes' parameters.
+
+A hint is turned into a function once; frames are checked on the hot path. Where something is wrong
+is put together only when it is.
+"""
 
 import dataclasses
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 _JSON_NAMES: dict[type, str] = {
     str: "string",
@@ -17,29 +21,28 @@ _JSON_NAMES: dict[type, str] = {
     types.NoneType: "null",
 }
 
+Check = Callable[[Any], Any]  # returns the value as the hint demands, or raises ShapeError
+
 
 class ShapeError(ValueError):
     """A value does not have the shape that its place demands."""
 
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}")
+        self.reason = reason
+        self.where = where
+
+    def below(self, where: str) -> Self:
+        """Return the same error with more of its place."""
+        return type(self)(self.reason, where + self.where)
+
 
 def build(hint: Any, value: Any, where: str) -> Any:
     """Return value as the hint demands, or raise ShapeError that names where and what."""
-    origin = get_origin(hint) or hint
-    if origin is Any:
-        return value
-    if origin in (Union, types.UnionType):
-        return None if value is None else build(_optional(hint), value, where)
-    if origin is Literal:
-        return _choice(get_args(hint), value, where)
-    if origin in (list, tuple, dict):
-        return _container(origin, get_args(hint), value, where)
-    if isinstance(value, origin) and dataclasses.is_dataclass(value):
-        return value
-    if dataclasses.is_dataclass(origin):
-        return _record(hint, value, where)
-    if issubclass(origin, StrEnum):
-        return origin(_choice(tuple(origin), value, where))
-    return _scalar(origin, value, where)
+    try:
+        return check_of(hint)(value)
+    except ShapeError as error:
+        raise error.below(where) from None
 
 
 def schema_of(hint: Any) -> dict[str, Any]:
@@ -57,6 +60,27 @@ def schema_of(hint: Any) -> dict[str, Any]:
     return schema
 
 
+@functools.cache
+def check_of(hint: Any) -> Check:
+    """Return the function that checks values against this hint."""
+    origin, args = get_origin(hint) or hint, get_args(hint)
+    if origin is Any:
+        return _anything
+    if origin in (Union, types.UnionType):
+        return _maybe(check_of(_optional(hint)))
+    if origin is Literal:
+        return _choice(str, args)
+    if origin is dict:
+        return _object(check_of(args[1] if args else Any))
+    if origin in (list, tuple):
+        return _array(origin, check_of(args[0] if args else Any))
+    if dataclasses.is_dataclass(origin):
+        return _record(origin)
+    if issubclass(origin, StrEnum):
+        return _choice(origin, tuple(origin))
+    return _number if origin is float else _scalar(origin)
+
+
 def _optional(hint: Any) -> Any:
     inner = [arg for arg in get_args(hint) if arg is not types.NoneType]
     if len(inner) != 1:
@@ -64,63 +88,105 @@ def _optional(hint: Any) -> Any:
     return inner[0]
 
 
-def _choice(choices: tuple[str, ...], value: Any, where: str) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise ShapeError(f"{where}: expected one of {', '.join(choices)}")
+def _anything(value: Any) -> Any:
     return value
 
 
-def _container(origin: type, args: tuple[Any, ...], value: Any, where: str) -> Any:
-    if origin is dict:
+def _maybe(check: Check) -> Check:
+    return lambda value: None if value is None else check(value)
+
+
+def _choice(kind: type[str], choices: tuple[str, ...]) -> Check:
+    def choice(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ShapeError(f"expected one of {', '.join(choices)}")
+        return kind(value)
+
+    return choice
+
+
+def _object(check: Check) -> Check:
+    def checked(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise _wrong("object", value, where)
-        return {k: build(args[1], v, f"{where}.{k}") for k, v in value.items()} if args else value
-    if not isinstance(value, list | tuple):
-        raise _wrong("array", value, where)
-    item = args[0] if args else Any
-    return origin(build(item, v, f"{where}[{i}]") for i, v in enumerate(value))
+            raise _wrong("object", value)
+        if check is _anything:
+            return value
+        return {key: _inside(check, inner, f".{key}") for key, inner in value.items()}
+
+    return checked
 
 
-def _record(cls: type, value: Any, where: str) -> Any:
-    if not isinstance(value, Mapping):
-        raise _wrong("object", value, where)
-    hints, required = _fields(cls)
-    if unknown := sorted(set(value) - set(hints)):
-        raise ShapeError(f"{where}: unknown field {unknown[0][:64]!r}")
-    if missing := sorted(required - set(value)):
-        raise ShapeError(f"{where}: field {missing[0]!r} is missing")
-    built = {name: build(hints[name], v, f"{where}.{name}") for name, v in value.items()}
+def _array(kind: type, check: Check) -> Check:
+    def array(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise _wrong("array", value)
+        if check is _anything:
+            return kind(value)
+        return kind(_inside(check, inner, f"[{i}]") for i, inner in enumerate(value))
+
+    return array
+
+
+def _inside(check: Check, value: Any, where: str) -> Any:
     try:
-        return cls(**built)
-    except ValueError as error:
-        raise ShapeError(f"{where}: {error}") from None
+        return check(value)
+    except ShapeError as error:
+        raise error.below(where) from None
 
 
-@functools.cache
-def _fields(cls: type) -> tuple[dict[str, Any], frozenset[str]]:
+def _record(cls: Any) -> Check:
+    hints = get_type_hints(cls)
+    checks = {field.name: check_of(hints[field.name]) for field in dataclasses.fields(cls)}
+    required = frozenset(field.name for field in dataclasses.fields(cls) if _is_required(field))
+
+    def record(value: Any) -> Any:
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, Mapping):
+            raise _wrong("object", value)
+        if unknown := sorted(value.keys() - checks.keys()):
+            raise ShapeError(f"unknown field {unknown[0][:64]!r}")
+        if missing := sorted(required - value.keys()):
+            raise ShapeError(f"field {missing[0]!r} is missing")
+        fields = {}
+        for name, inner in value.items():
+            try:
+                fields[name] = checks[name](inner)
+            except ShapeError as error:
+                raise error.below(f".{name}") from None
+        try:
+            return cls(**fields)
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+
+    return record
+
+
+def _is_required(field: "dataclasses.Field[Any]") -> bool:
     missing = dataclasses.MISSING
-    required = (f.name for f in dataclasses.fields(cls) if f.default is missing)
-    return get_type_hints(cls), frozenset(required)
+    return field.default is missing and field.default_factory is missing
 
 
-def _scalar(kind: type, value: Any, where: str) -> Any:
-    # In Python a bool is an int, in JSON it is not; an integer is a number in both.
-    if isinstance(value, bool) and kind is not bool:
-        raise _wrong(_JSON_NAMES[kind], value, where)
-    if kind is float and isinstance(value, int | float):
-        return _number(value, where)
-    if not isinstance(value, kind):
-        raise _wrong(_JSON_NAMES[kind], value, where)
-    return value
+def _scalar(kind: type) -> Check:
+    def scalar(value: Any) -> Any:
+        # In Python a bool is an int, in JSON it is not.
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise _wrong(_JSON_NAMES[kind], value)
+        return value
+
+    return scalar
 
 
-def _number(value: float, where: str) -> float:
+def _number(value: Any) -> float:
+    # An integer is a number in JSON as in Python.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(_JSON_NAMES[float], value)
     try:
         return float(value)
     except OverflowError:
-        raise ShapeError(f"{where}: expected number, got one too large") from None
+        raise ShapeError("expected number, got one too large") from None
 
 
-def _wrong(expected: str, value: Any, where: str) -> ShapeError:
+def _wrong(expected: str, value: Any) -> ShapeError:
     got = _JSON_NAMES.get(type(value), type(value).__name__)
-    return ShapeError(f"{where}: expected {expected}, got {got}")
+    return ShapeError(f"expected {expected}, got {got}")

@@ -84,24 +84,29 @@ class Stream:
 
     def _write(self, data: bytes, deadline: float | None) -> None:
         rest = memoryview(data)
+        _remaining_ms(deadline)  # nothing is sent too late, though there be room
         while rest:
-            self._wait(select.POLLOUT, deadline)
             try:
                 rest = rest[self._sock.send(rest) :]
-            except BlockingIOError:
-                continue
+            except BlockingIOError:  # asked only now: nearly always there is room
+                self._wait(select.POLLOUT, deadline)
             except ConnectionError as error:
                 raise StreamClosedError(str(error)) from None
 
     def _wait(self, event: int, deadline: float | None) -> None:
         poll = select.poll()
         poll.register(self._sock, event)
-        remaining_ms = None if deadline is None else (deadline - time.monotonic()) * 1000
-        if remaining_ms is not None and remaining_ms <= 0:
-            raise TimeoutError("the peer took too long")
-        if not poll.poll(remaining_ms):
+        if not poll.poll(_remaining_ms(deadline)):
             raise TimeoutError("the peer took too long")
 
 
 def _deadline(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + timeout
+
+
+def _remaining_ms(deadline: float | None) -> float | None:
+    if deadline is None:
+        return None
+    if (remaining := deadline - time.monotonic()) <= 0:
+        raise TimeoutError("the peer took too long")
+    return remaining * 1000

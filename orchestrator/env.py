@@ -40,6 +40,7 @@ class Env:
     worker_concurrency: int
     worker_capacity: int
     node_packages: tuple[str, ...]
+    task_packages: tuple[str, ...]
     node_paths: tuple[str, ...]
     database_pool_size: int
     log_level: str
@@ -78,6 +79,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         # A placed run always finds a thread, and so do its duplicates when the worker is full.
         worker_capacity=reader.integer("ISOLANE_WORKER_CAPACITY", concurrency - 2 or 1, least=1),
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
+        task_packages=reader.words("ISOLANE_TASK_PACKAGES", ()),
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
         log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),

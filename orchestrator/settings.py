@@ -56,6 +56,7 @@ DATABASE_ROUTERS = [TENANT_SYNC_ROUTER]
 TENANT_LIMIT_SET_CALLS = True
 
 MIDDLEWARE = [
+    "orchestrator.core.request_ids.RequestIdMiddleware",
     "orchestrator.core.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -205,6 +206,7 @@ RUNTIMES = {
         "OPTIONS": {
             "size": ENV.worker_capacity,
             "packages": list(ENV.node_packages),
+            "tasks": list(ENV.task_packages),
             "paths": list(ENV.node_paths),
         },
     }

@@ -1,5 +1,5 @@
 """The built-in nodes."""
 
-from isolane.nodes import data
+from isolane.nodes import data, flow
 
-__all__ = ["data"]
+__all__ = ["data", "flow"]

@@ -5,10 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isolane.protocol import Catalogue, Log, Progress, Run
+from isolane.protocol import Catalogue, Cost, Log, Progress, Run
 from isolane.results import StepResult
 
-OnFrame = Callable[[Log | Progress], None]
+OnFrame = Callable[[Log | Progress | Cost], None]
 
 
 class RuntimeStartError(Exception):
@@ -27,6 +27,8 @@ class Placement:
     tenant_number: int  # the database's id: a name may be given again after a deletion, this never
     execution_id: str
     epoch: int
+    user_id: str = ""  # who submitted it
+    request_id: str = ""  # of the request that did
 
 
 @dataclass(frozen=True, kw_only=True)

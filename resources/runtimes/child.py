@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import isolane
-from isolane.protocol import Frame, Log, Progress, ProtocolError, ToRunner
+from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, ToRunner
 from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.folder import RuntimeFolder
@@ -40,14 +40,23 @@ F = TypeVar("F", bound=Frame)
 class Child:
     """One runner process; `kill`, `ended` and `obituary` are safe from any thread."""
 
-    def __init__(self, *, packages: Sequence[str], paths: Sequence[str | Path]) -> None:
+    def __init__(
+        self,
+        *,
+        packages: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        paths: Sequence[str | Path] = (),
+    ) -> None:
         self._lock = threading.Lock()
         self._folder = _folder()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         ours, theirs = socket.socketpair()
         self.stream = Stream(ours)
+        options = [f"--path={Path(path).resolve()}" for path in paths]
+        options += [f"--package={package}" for package in packages]
+        options += [f"--tasks={package}" for package in tasks]
         try:
-            self._process = self._spawn(theirs, packages, paths)
+            self._process = self._spawn(theirs, options)
         except OSError as error:
             self._release()
             self._folder.remove()
@@ -129,18 +138,15 @@ class Child:
         self.stream.send(frame, deadline - time.monotonic())
         while True:
             reply = self.stream.receive(deadline - time.monotonic())
-            if not isinstance(reply, Log | Progress):  # a thread that a step left may still speak
+            # A thread that a step left may still speak.
+            if not isinstance(reply, Log | Progress | Cost):
                 return reply
 
-    def _spawn(
-        self, sock: socket.socket, packages: Sequence[str], paths: Sequence[str | Path]
-    ) -> subprocess.Popen[bytes]:
+    def _spawn(self, sock: socket.socket, options: list[str]) -> subprocess.Popen[bytes]:
         # -P: the working directory, where steps may write, is no place to import from.
         command = [sys.executable, "-P", "-m", "isolane.runner", f"--fd={sock.fileno()}"]
-        command += [f"--path={Path(path).resolve()}" for path in paths]
-        command += [f"--package={package}" for package in packages]
         return subprocess.Popen(  # noqa: S603 - the command is ours, the names an operator's
-            command,
+            command + options,
             pass_fds=[sock.fileno()],
             start_new_session=True,
             stdin=subprocess.DEVNULL,

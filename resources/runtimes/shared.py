@@ -46,11 +46,13 @@ class SharedBackend(RuntimeBackend):
         level: str,
         size: int,
         packages: Sequence[str] = (),
+        tasks: Sequence[str] = (),
         paths: Sequence[str | Path] = (),
     ) -> None:
         super().__init__(level=level)
         self._size = size
         self._packages = packages
+        self._tasks = tasks
         self._paths = paths
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []  # the longest idle first
@@ -114,7 +116,7 @@ class SharedBackend(RuntimeBackend):
         return self._spawn()
 
     def _spawn(self) -> Child:
-        return Child(packages=self._packages, paths=self._paths)
+        return Child(packages=self._packages, tasks=self._tasks, paths=self._paths)
 
 
 class SharedRuntime(Runtime):
@@ -143,6 +145,8 @@ class SharedRuntime(Runtime):
         identity = Open(
             execution_id=self._placement.execution_id,
             tenant_id=self._placement.tenant_id,
+            user_id=self._placement.user_id,
+            request_id=self._placement.request_id,
             epoch=self._placement.epoch,
         )
         self._child.ask(identity, Ready, _START_TIMEOUT)

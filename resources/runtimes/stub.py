@@ -28,9 +28,16 @@ def fails(code: Code, message: str = "scripted") -> Behaviour:
 class StubBackend(RuntimeBackend):
     """Keeps what was run and closed for a test to look at."""
 
-    def __init__(self, *, level: str, script: Mapping[str, Behaviour]) -> None:
+    def __init__(
+        self,
+        *,
+        level: str,
+        script: Mapping[str, Behaviour],
+        descriptions: Mapping[str, NodeDescription] | None = None,
+    ) -> None:
         super().__init__(level=level)
         self.script = script
+        self._descriptions = descriptions or {}
         self.runs: list[tuple[Placement, Run]] = []
         self.closed: list[Placement] = []
         self._runtimes: list[StubRuntime] = []
@@ -40,10 +47,9 @@ class StubBackend(RuntimeBackend):
         return Availability(ok=True)
 
     def describe(self) -> Catalogue:
-        """Describe the script's nodes; they take any parameters."""
+        """Describe the script's nodes; unless described, they take any parameters."""
         nodes = tuple(
-            NodeDescription(name=name, parameters={}, idempotent=False, deterministic=False)
-            for name in sorted(self.script)
+            self._descriptions.get(name, _description(name)) for name in sorted(self.script)
         )
         return Catalogue(nodes=nodes, packages={}, python="stub")
 
@@ -57,6 +63,10 @@ class StubBackend(RuntimeBackend):
         """Kill all runtimes."""
         for runtime in self._runtimes:
             runtime.kill()
+
+
+def _description(name: str) -> NodeDescription:
+    return NodeDescription(name=name, parameters={}, idempotent=False, deterministic=False)
 
 
 class StubRuntime(Runtime):

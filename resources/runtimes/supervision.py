@@ -10,7 +10,7 @@ Failure: an error of the caller's own callback kills the runtime and is raised.
 import threading
 import time
 
-from isolane.protocol import Cancel, Frame, Log, Progress, ProtocolError, Run
+from isolane.protocol import COSTS_MAX, Cancel, Cost, Frame, Log, Progress, ProtocolError, Run
 from isolane.results import Code, StepResult
 from isolane.stream import StreamClosedError
 from resources.runtimes.base import OnFrame
@@ -60,6 +60,7 @@ class Supervision:
         self._on_frame = on_frame
         self._cancelling = False
         self._budget = LogBudget()
+        self._costs = 0
 
     def result(self) -> StepResult:
         """Run the step and return how it ended."""
@@ -102,7 +103,7 @@ class Supervision:
         except (TimeoutError, StreamClosedError):
             self._limit = 0.0
 
-    def _next(self) -> StepResult | Log | Progress | None:
+    def _next(self) -> StepResult | Log | Progress | Cost | None:
         # Asked first: what it sent before it died is still read, and a process that it left
         # behind may keep the stream open for ever.
         ended = self._child.ended()
@@ -115,19 +116,26 @@ class Supervision:
         except ProtocolError as error:
             return self._end(Code.POLICY_VIOLATION, f"the runtime broke the protocol: {error}")
 
-    def _accept(self, frame: Frame) -> StepResult | Log | Progress | None:
+    def _accept(self, frame: Frame) -> StepResult | Log | Progress | Cost | None:
         match frame:
-            case Log() | Progress():
+            case Log() | Progress() | Cost():
                 # A thread that an earlier step left behind may still speak: not for this step.
-                if frame.step != self._run.step:
-                    return None
-                return self._budget.admit(frame) if isinstance(frame, Log) else frame
+                return self._admit(frame) if frame.step == self._run.step else None
             case StepResult():
                 if (frame.step, frame.attempt) != (self._run.step, self._run.attempt):
                     raise ProtocolError("StepResult: for another step or attempt")
                 failed_late = self._cancelling and frame.status == "failed"
                 return self._failed(Code.CANCELLED, "cancelled") if failed_late else frame
         raise ProtocolError(f"{type(frame).__name__}: not expected during a step")
+
+    def _admit(self, frame: Log | Progress | Cost) -> Log | Progress | Cost | None:
+        if isinstance(frame, Log):
+            return self._budget.admit(frame)
+        if isinstance(frame, Cost):
+            self._costs += 1
+            if self._costs > COSTS_MAX:  # costs are paid for: none may be dropped
+                raise ProtocolError(f"Cost: more than {COSTS_MAX} reports of one attempt")
+        return frame
 
     def _overdue(self) -> StepResult:
         if self._cancelling:

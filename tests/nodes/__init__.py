@@ -28,6 +28,8 @@ def identity(ctx: NodeContext) -> dict[str, Any]:
         "pid": os.getpid(),
         "execution_id": ctx.execution_id,
         "tenant_id": ctx.tenant_id,
+        "user_id": ctx.user_id,
+        "request_id": ctx.request_id,
         "epoch": ctx.epoch,
         "step": ctx.step,
         "attempt": ctx.attempt,
@@ -156,6 +158,35 @@ def raise_error(ctx: NodeContext, *, kind: str) -> None:
 def output(ctx: NodeContext, *, kind: str) -> Any:
     """Return what cannot be kept."""
     return {"large": "x" * 2**20, "set": {1}, "nul": "\x00", "nan": float("nan")}[kind]
+
+
+@node("test.variables")
+def variables(ctx: NodeContext, *, changes: dict[str, Any], fail: bool = False) -> dict[str, Any]:
+    """Return the run's variables, then change some."""
+    found = dict(ctx.memory)
+    ctx.memory.update(changes)
+    ctx.pause(60)
+    if fail:
+        raise StepError("TRANSIENT_ERROR", "after all")
+    return found
+
+
+@node("test.cost")
+def cost(ctx: NodeContext, *, times: int) -> None:
+    """Report costs."""
+    for _ in range(times):
+        ctx.cost("tokens", 812)
+
+
+@node("test.raise_later")
+async def raise_later(ctx: NodeContext) -> None:
+    """Raise from a function below, on the event loop."""
+    await asyncio.sleep(0)
+    _explode()
+
+
+def _explode() -> None:
+    raise ValueError("password=hunter2")
 
 
 @node("test.exit")

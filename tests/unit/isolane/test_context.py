@@ -1,15 +1,20 @@
 """isolane.context: identity, teardown in reverse order, what a step sees."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from isolane.context import ExecutionContext, NodeContext
-from isolane.protocol import Frame, Log, Open, Progress, Run
+from isolane.protocol import COSTS_MAX, Cost, Frame, Log, Open, Progress, Run
 from isolane.text import LINE_MAX
 
 
 @pytest.fixture
 def execution() -> ExecutionContext:
-    return ExecutionContext(Open(execution_id="e1", tenant_id="acme", epoch=3))
+    return ExecutionContext(
+        Open(execution_id="e1", tenant_id="acme", user_id="ada", request_id="r1", epoch=3)
+    )
 
 
 def node_context(
@@ -19,6 +24,7 @@ def node_context(
         step="pay",
         uses="n",
         parameters={},
+        variables={"total": 5},
         attempt=2,
         seed=seed,
         timeout_s=1.0,
@@ -75,6 +81,7 @@ def test_the_identity_cannot_be_changed(execution: ExecutionContext) -> None:
 def test_a_step_sees_its_run(execution: ExecutionContext) -> None:
     ctx = node_context(execution, [])
     assert (ctx.execution_id, ctx.tenant_id, ctx.epoch) == ("e1", "acme", 3)
+    assert (ctx.user_id, ctx.request_id) == ("ada", "r1")
     assert (ctx.step, ctx.attempt, ctx.idempotency_key, ctx.deadline) == ("pay", 2, "key", 5.0)
     assert not ctx.cancelled
     execution.cancel()
@@ -106,3 +113,60 @@ def test_a_step_registers_at_its_execution(execution: ExecutionContext) -> None:
     node_context(execution, []).on_close(lambda: calls.append("closed"))
     execution.close()
     assert calls == ["closed"]
+
+
+def test_a_step_reports_costs_up_to_a_number(execution: ExecutionContext) -> None:
+    emitted: list[Frame] = []
+    ctx = node_context(execution, emitted)
+    for _ in range(COSTS_MAX):
+        ctx.cost("tokens", 812)
+    assert emitted == [Cost(step="pay", kind="tokens", amount=812.0)] * COSTS_MAX
+    with pytest.raises(ValueError, match="1000 times at most; add them up"):
+        ctx.cost("tokens", 1)
+    assert len(emitted) == COSTS_MAX
+
+
+def test_the_last_pause_counts(execution: ExecutionContext) -> None:
+    ctx = node_context(execution, [])
+    assert ctx.pause_s == 0.0
+    ctx.pause(60)
+    ctx.pause(0.5)
+    assert ctx.pause_s == 0.5
+
+
+def test_each_step_has_a_memory_of_its_own(execution: ExecutionContext) -> None:
+    one, other = node_context(execution, []), node_context(execution, [])
+    one.memory["total"] = 6
+    assert (one.memory["total"], other.memory["total"]) == (6, 5)
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "reason"),
+    [
+        (lambda ctx: ctx.log(5), TypeError, "message 5 is no str"),
+        (lambda ctx: ctx.log("x", level="loud"), ValueError, "level 'loud' is none of debug, info"),
+        (lambda ctx: ctx.progress("half"), TypeError, "fraction 'half' is no number"),
+        (lambda ctx: ctx.progress(float("nan")), ValueError, "fraction nan is not finite"),
+        (lambda ctx: ctx.progress(1, 5), TypeError, "message 5 is no str"),
+        (lambda ctx: ctx.cost("Tokens", 1), ValueError, "kind 'Tokens' does not match"),
+        (lambda ctx: ctx.cost(5, 1), TypeError, "kind 5 is no str"),
+        (lambda ctx: ctx.cost("tokens", True), TypeError, "amount True is no number"),
+        (lambda ctx: ctx.cost("tokens", -1), ValueError, "amount -1.0 is not between 0"),
+        (lambda ctx: ctx.cost("tokens", float("inf")), ValueError, "amount inf is not finite"),
+        (lambda ctx: ctx.pause("1h"), TypeError, "seconds '1h' is no number"),
+        (lambda ctx: ctx.pause(-1), ValueError, "seconds -1 is not between 0 and 31622400"),
+        (lambda ctx: ctx.pause(float("inf")), ValueError, "seconds inf is not finite"),
+        (lambda ctx: ctx.pause(367 * 86_400), ValueError, "seconds 31708800 is not between"),
+        (lambda ctx: ctx.on_close("close"), TypeError, "callback 'close' cannot be called"),
+    ],
+)
+def test_a_bad_argument_is_named(
+    execution: ExecutionContext,
+    use: Callable[[NodeContext], Any],
+    error: type[Exception],
+    reason: str,
+) -> None:
+    emitted: list[Frame] = []
+    with pytest.raises(error, match=reason):
+        use(node_context(execution, emitted))
+    assert emitted == []

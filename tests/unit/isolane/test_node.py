@@ -120,6 +120,36 @@ def test_a_name_is_registered_once(registry: NodeRegistry) -> None:
         registry.node("a")(everything)
 
 
+@pytest.mark.parametrize("name", ["", "A", "a.", ".a", "a..b", "1a", "a-b", "a b", "a\n", "task:a"])
+def test_a_name_has_a_form(registry: NodeRegistry, name: str) -> None:
+    with pytest.raises(ValueError, match=r"node name .* does not match"):
+        registry.node(name)
+
+
+def test_a_decorator_without_a_name_is_refused(registry: NodeRegistry) -> None:
+    with pytest.raises(ValueError, match="node name <function everything"):
+        registry.node(everything)  # type: ignore[arg-type]
+
+
+def test_a_node_is_found_by_its_function(registry: NodeRegistry) -> None:
+    assert registered(registry, everything) is registry.of(everything)
+    assert registry.of(no_context) is None
+
+
+def test_a_description_says_what_the_node_is_and_can_give(registry: NodeRegistry) -> None:
+    def documented(ctx: NodeContext) -> None:
+        """Pay a bill.
+
+        At once.
+        """
+
+    registry.node("pay", uses_key=True)(documented)
+    registry.node("bare")(everything)
+    bare, pay = (node.description() for node in registry)
+    assert (pay.summary, pay.uses_key) == ("Pay a bill.", True)
+    assert (bare.summary, bare.uses_key) == ("", False)
+
+
 def test_nodes_are_listed_by_name(registry: NodeRegistry) -> None:
     for name in ("b", "a"):
         registry.node(name)(everything)
@@ -135,6 +165,7 @@ def untyped(ctx: NodeContext, *, a) -> None: ...  # type: ignore[no-untyped-def]
 def unsupported(ctx: NodeContext, *, a: date) -> None: ...
 def several(ctx: NodeContext, *, a: int | str) -> None: ...
 def bad_default(ctx: NodeContext, *, a: int = "x") -> None: ...  # type: ignore[assignment]
+def nan_default(ctx: NodeContext, *, a: float = float("nan")) -> None: ...
 def odd_default(ctx: NodeContext, *, a: Any = object()) -> None: ...  # noqa: B008
 
 
@@ -149,7 +180,8 @@ def odd_default(ctx: NodeContext, *, a: Any = object()) -> None: ...  # noqa: B0
         (unsupported, "parameter a: .*date.* is none of str, int"),
         (several, "parameter a: .* only X | None is possible"),
         (bad_default, "parameter a: its default: expected integer, got string"),
-        (odd_default, "parameter a: .*not JSON serializable"),
+        (nan_default, "parameter a: no JSON"),
+        (odd_default, "parameter a: .*object is not a JSON type"),
     ],
 )
 def test_a_signature_without_schema_is_refused_at_once(

@@ -1,28 +1,71 @@
 """isolane.nodes: the built-in nodes."""
 
-from isolane.context import ExecutionContext, NodeContext
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
 from isolane.node import default_registry
-from isolane.nodes.data import data_map
-from isolane.protocol import Open, Run
+from isolane.results import Code, StepError
+from isolane.testing import run_node
+
+
+@pytest.mark.parametrize("name", ["data.map", "data.set", "flow.sleep"])
+def test_built_in_nodes_say_what_they_are(name: str) -> None:
+    node = default_registry.get(name)
+    assert node is not None
+    assert node.idempotent
+    assert node.deterministic == name.startswith("data.")
+    assert node.description().summary
 
 
 def test_data_map_returns_its_values() -> None:
     values = {"a": 1, "b": [{"c": None}]}
-    run = Run(
-        step="m",
-        uses="data.map",
-        parameters={},
-        attempt=0,
-        seed=1,
-        timeout_s=1.0,
-        idempotency_key="k",
-    )
-    execution = ExecutionContext(Open(execution_id="e", tenant_id="t", epoch=1))
-    ctx = NodeContext(execution, run, deadline=0.0, emit=lambda frame: None)
-    assert data_map(ctx, values=values) == values
+    run = run_node("data.map", values=values)
+    assert (run.output, run.variables) == (values, {})
 
 
-def test_data_map_is_registered() -> None:
-    node = default_registry.get("data.map")
-    assert node is not None
-    assert node.deterministic
+def test_data_set_sets_variables_and_returns_them() -> None:
+    values = {"a": 1, "b": [{"c": None}]}
+    run = run_node("data.set", variables={"a": 0, "z": 9}, values=values)
+    assert run.output == run.variables == values
+
+
+def test_data_set_refuses_a_name_in_words_for_people() -> None:
+    with pytest.raises(StepError, match="values: variable 'a b' does not match") as refused:
+        run_node("data.set", values={"a b": 1})
+    assert refused.value.code is Code.POLICY_VIOLATION
+
+
+def test_flow_sleep_pauses_the_run() -> None:
+    run = run_node("flow.sleep", seconds=90)
+    assert (run.output, run.pause_s) == ({"seconds": 90.0}, 90.0)
+
+
+def test_flow_sleep_pauses_until_a_time() -> None:
+    moment = datetime.now(UTC) + timedelta(hours=1)
+    run = run_node("flow.sleep", until=moment.isoformat().replace("+00:00", "Z"))
+    assert 3590 < run.pause_s <= 3600
+    assert run.output == {"seconds": run.pause_s}
+
+
+def test_a_time_in_the_past_is_no_pause() -> None:
+    run = run_node("flow.sleep", until="2020-01-01T00:00:00+02:00")
+    assert (run.output, run.pause_s) == ({"seconds": 0.0}, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({}, "give exactly one of seconds and until"),
+        ({"seconds": 1, "until": "2030-01-01T00:00:00Z"}, "give exactly one"),
+        ({"seconds": -1}, "seconds -1.0 is not between 0"),
+        ({"until": "tomorrow"}, "until 'tomorrow' is no time in ISO 8601"),
+        ({"until": "2030-01-01T00:00:00"}, "has no time zone; add Z"),
+        ({"until": "9999-01-01T00:00:00Z"}, "is not between 0 and 31622400"),
+    ],
+)
+def test_flow_sleep_says_what_is_wrong(parameters: dict[str, Any], reason: str) -> None:
+    with pytest.raises(StepError, match=f"flow.sleep: .*{reason}") as refused:
+        run_node("flow.sleep", **parameters)
+    assert refused.value.code is Code.POLICY_VIOLATION

@@ -7,16 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isolane.execution import check_kept
+from isolane.names import COST_KIND, VARIABLE
 from isolane.protocol import (
+    COST_MAX,
     HEADER,
     MAX_DEPTH,
     MAX_FRAME,
     MAX_OUTPUT,
+    MAX_RESULT,
     VERSION,
     Cancel,
     Catalogue,
     Close,
     Closed,
+    Cost,
     Describe,
     Frame,
     Keepalive,
@@ -32,8 +37,7 @@ from isolane.protocol import (
     encode,
     frame_size,
 )
-from isolane.results import Code, StepError, StepResult
-from isolane.session import _check_output
+from isolane.results import PAUSE_MAX_S, Code, StepError, StepResult
 
 text = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40)
 integers = st.integers(min_value=-(2**63), max_value=2**63)
@@ -50,15 +54,25 @@ descriptions = st.builds(
     parameters=objects,
     idempotent=st.booleans(),
     deterministic=st.booleans(),
+    uses_key=st.booleans(),
+    summary=text,
 )
 frames: st.SearchStrategy[Frame] = st.one_of(
     st.sampled_from([Describe(), Cancel(), Close(), Keepalive(), Ready()]),
-    st.builds(Open, execution_id=text, tenant_id=text, epoch=integers),
+    st.builds(
+        Open,
+        execution_id=text,
+        tenant_id=text,
+        user_id=text,
+        request_id=text,
+        epoch=integers,
+    ),
     st.builds(
         Run,
         step=text,
         uses=text,
         parameters=objects,
+        variables=objects,
         attempt=integers,
         seed=integers,
         timeout_s=numbers,
@@ -77,7 +91,20 @@ frames: st.SearchStrategy[Frame] = st.one_of(
         message=text,
     ),
     st.builds(Progress, step=text, fraction=st.floats(0, 1), message=text),
-    st.builds(StepResult.succeeded, step=text, attempt=integers, output=values),
+    st.builds(
+        Cost,
+        step=text,
+        kind=st.from_regex(COST_KIND, fullmatch=True),
+        amount=st.floats(0, COST_MAX),
+    ),
+    st.builds(
+        StepResult.succeeded,
+        step=text,
+        attempt=integers,
+        output=values,
+        variables=st.dictionaries(st.from_regex(VARIABLE, fullmatch=True), values, max_size=3),
+        pause_s=st.floats(0, PAUSE_MAX_S),
+    ),
     st.builds(
         StepResult.failed,
         step=text,
@@ -85,6 +112,7 @@ frames: st.SearchStrategy[Frame] = st.one_of(
         code=st.sampled_from(Code),
         message=text,
         cause=st.none() | text,
+        trace=text,
     ),
     st.builds(Closed, errors=st.lists(text, max_size=3).map(tuple)),
 )
@@ -99,6 +127,15 @@ def raw(number: int, payload: bytes, *, version: int = VERSION) -> bytes:
 def log(**changes: Any) -> bytes:
     fields = {"step": "pay", "level": "info", "message": "hello"} | changes
     return raw(LOG, json.dumps(fields).encode())
+
+
+def result(**changes: Any) -> bytes:
+    fields = {"step": "pay", "attempt": 0, "status": "succeeded"} | changes
+    return raw(RESULT, json.dumps(fields).encode())
+
+
+def failure(**changes: Any) -> bytes:
+    return result(status="failed", code="TIMEOUT", **changes)
 
 
 @given(frames)
@@ -145,6 +182,21 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
         (raw(RESULT, b'{"step":"a","attempt":0,"status":"failed","code":"X"}'), "expected one of"),
         (raw(68, b'{"step":"a","fraction":2,"message":""}'), "not between 0 and 1"),
         (raw(70, b'{"errors":[1]}'), r"Closed.errors\[0\]: expected string"),
+        (raw(71, b'{"step":"a","kind":"Tokens","amount":1}'), "Cost: kind 'Tokens' does not match"),
+        (raw(71, b'{"step":"a","kind":"tokens\\n","amount":1}'), "Cost: kind .* does not match"),
+        (raw(71, b'{"step":"a","kind":"tokens","amount":-1}'), "amount -1.0 is not between 0"),
+        (raw(71, b'{"step":"a","kind":"tokens","amount":1e13}'), "is not between 0 and 1e.12"),
+        (raw(71, b'{"step":"a","kind":"tokens","amount":1e999}'), "amount inf is not between"),
+        (result(pause_s=-1), "pause_s -1.0 is not between 0"),
+        (result(pause_s=367 * 86400), "pause_s 31708800.0 is not between 0"),
+        (result(variables={"a b": 1}), "variable 'a b' does not match"),
+        (result(variables=[]), "StepResult.variables: expected object, got array"),
+        (result(trace="x"), "only a failed result has a trace"),
+        (failure(variables={"a": 1}), "neither sets variables nor pauses"),
+        (failure(message="x" * 2_001), "its message or cause is too long"),
+        (failure(cause="x" * 201), "its message or cause is too long"),
+        (failure(pause_s=1), "neither sets variables nor pauses"),
+        (failure(trace="x" * 16_001), "a trace of 16001 characters is over 16000"),
     ],
 )
 def test_a_bad_frame_is_refused_with_the_reason(data: bytes, reason: str) -> None:
@@ -161,7 +213,23 @@ def test_a_too_large_frame_is_refused_by_its_header() -> None:
     with pytest.raises(ProtocolError, match="Log: 4194305 bytes are over the limit"):
         frame_size(HEADER.pack(VERSION, LOG, MAX_FRAME + 1))
     with pytest.raises(ProtocolError, match="over the limit"):
-        frame_size(HEADER.pack(VERSION, RESULT, MAX_OUTPUT * 2))
+        frame_size(HEADER.pack(VERSION, RESULT, MAX_RESULT + 1))
+
+
+@pytest.mark.parametrize("part", ["output", "variables"])
+def test_a_result_may_be_as_large_as_its_parts_but_no_part_larger(part: str) -> None:
+    fits, large = {"x": "y" * (MAX_OUTPUT - 8)}, {"x": "y" * MAX_OUTPUT}
+    both = StepResult.succeeded(step="a", attempt=0, output=fits, variables=fits)
+    assert decode(encode(both)) == both
+    with pytest.raises(ProtocolError, match=rf"StepResult.{part}: \d+ bytes are over 1048576"):
+        decode(result(**{part: large}))
+
+
+def test_the_longest_trace_passes_in_the_widest_encoding() -> None:
+    frame = StepResult.failed(
+        step="a", attempt=0, code=Code.UNKNOWN_ERROR, message="\x01" * 9_999, trace="\x01" * 16_000
+    )
+    assert decode(encode(frame)) == frame
 
 
 @pytest.mark.parametrize(
@@ -172,7 +240,6 @@ def test_a_too_large_frame_is_refused_by_its_header() -> None:
         ({"x": float("inf")}, "no JSON"),
         ({"x": "\x00"}, "NUL"),
         ({"x": "\ud800"}, "no JSON"),
-        ([], "Run.parameters: expected object, got array"),
     ],
 )
 def test_the_sender_refuses_what_the_receiver_would(parameters: Any, reason: str) -> None:
@@ -180,6 +247,7 @@ def test_the_sender_refuses_what_the_receiver_would(parameters: Any, reason: str
         step="a",
         uses="n",
         parameters=parameters,
+        variables={},
         attempt=0,
         seed=1,
         timeout_s=1.0,
@@ -223,7 +291,7 @@ def test_the_deepest_value_survives_the_wire_and_a_deeper_one_is_refused_on_both
 
 
 def test_a_step_that_returns_a_deeper_value_fails_as_with_all_that_cannot_be_kept() -> None:
-    _check_output("n", nested(MAX_DEPTH))
+    check_kept("node n returned", nested(MAX_DEPTH))
     with pytest.raises(StepError, match=r"returned what cannot be kept: .*deeper") as failed:
-        _check_output("n", nested(MAX_DEPTH + 1))
+        check_kept("node n returned", nested(MAX_DEPTH + 1))
     assert failed.value.code is Code.POLICY_VIOLATION

@@ -29,6 +29,7 @@ def test_an_unexpected_error_is_redacted() -> None:
         code=Code.UNKNOWN_ERROR,
         message="ValueError in node invoices.fetch",
         cause="ValueError",
+        trace="ValueError: password=hunter2\n",
     )
 
 
@@ -41,6 +42,7 @@ def test_a_step_error_keeps_its_code_and_message_but_not_its_cause_text() -> Non
         "slow down",
         "KeyError",
     )
+    assert result.trace == ""
 
 
 def test_an_unknown_code_is_refused() -> None:

@@ -85,6 +85,14 @@ def test_a_peer_that_does_not_read_cannot_hold_the_sender(pair: Pair) -> None:
         stream.send(large, timeout=0.05)
 
 
+def test_nothing_is_sent_when_the_time_is_over_before(pair: Pair) -> None:
+    left, right = Stream(pair[0]), Stream(pair[1])
+    with pytest.raises(TimeoutError):
+        left.send(Cancel(), timeout=0)
+    left.send(Close())
+    assert right.receive(1) == Close()
+
+
 def test_many_threads_may_send(pair: Pair) -> None:
     left, right = Stream(pair[0]), Stream(pair[1])
     lines = [Log(step=str(n), level="info", message="x" * 8_000) for n in range(40)]

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from isolane.protocol import Log, Progress, Run
+from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import StepResult
 from resources.runtimes.base import Placement, Runtime
 from resources.runtimes.shared import SharedBackend, SharedRuntime
@@ -48,6 +48,7 @@ def a_run(uses: str, parameters: dict[str, Any] | None = None, **changes: Any) -
         "step": "pay",
         "uses": uses,
         "parameters": parameters or {},
+        "variables": {},
         "attempt": 0,
         "seed": 7,
         "timeout_s": 30.0,
@@ -62,14 +63,19 @@ class Driver:
 
     runtime: Runtime
     cancelled: threading.Event = field(default_factory=threading.Event)
-    frames: list[Log | Progress] = field(default_factory=list)
+    frames: list[Log | Progress | Cost] = field(default_factory=list)
 
     def run(
-        self, uses: str, parameters: dict[str, Any] | None = None, *, seconds: float = 30
+        self,
+        uses: str,
+        parameters: dict[str, Any] | None = None,
+        *,
+        seconds: float = 30,
+        variables: dict[str, Any] | None = None,
     ) -> StepResult:
         """Run one step."""
         return self.runtime.run(
-            a_run(uses, parameters, timeout_s=float(seconds)),
+            a_run(uses, parameters, timeout_s=float(seconds), variables=variables or {}),
             deadline=time.monotonic() + seconds,
             cancelled=self.cancelled,
             on_frame=self.frames.append,
@@ -106,6 +112,8 @@ def start(backend: SharedBackend) -> Iterator[Start]:
             tenant_number=number_of(tenant_id),
             execution_id=execution_id,
             epoch=epoch,
+            user_id="ada",
+            request_id="r1",
         )
         runtime = backend.start(placement)
         assert isinstance(runtime, SharedRuntime)
@@ -116,6 +124,17 @@ def start(backend: SharedBackend) -> Iterator[Start]:
     yield start_one
     for runtime in started:
         runtime.close(5)
+
+
+@pytest.fixture
+def task_driver() -> Iterator[Driver]:
+    """An open runtime with the functions of tests.nodes.tasks, too."""
+    pool = SharedBackend(level="shared", size=1, packages=PACKAGES, tasks=["tests.nodes.tasks"])
+    runtime = pool.start(Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1))
+    runtime.open()
+    yield Driver(runtime)
+    runtime.close(5)
+    pool.stop()
 
 
 @pytest.fixture

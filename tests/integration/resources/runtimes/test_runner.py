@@ -29,7 +29,7 @@ from isolane.stream import Stream, StreamClosedError
 from tests.integration.resources.runtimes.conftest import a_run, is_gone, wait_until
 
 ROOT = str(Path(isolane.__file__).parent.parent)
-OPEN = Open(execution_id="e1", tenant_id="acme", epoch=1)
+OPEN = Open(execution_id="e1", tenant_id="acme", user_id="ada", request_id="r1", epoch=1)
 # What `-m isolane.runner` does, where neither site-packages nor PYTHONPATH are looked at.
 BARE = f"""
 import runpy, sys
@@ -80,7 +80,7 @@ def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
     stream, _ = spawn()
     (catalogue,) = talk(stream, Describe())
     assert isinstance(catalogue, Catalogue)
-    assert [node.name for node in catalogue.nodes] == ["data.map"]
+    assert [node.name for node in catalogue.nodes] == ["data.map", "data.set", "flow.sleep"]
     run = a_run("data.map", {"values": {"a": 1}})
     ready, result = talk(stream, OPEN, Keepalive(), run)
     assert ready == Ready()
@@ -131,6 +131,51 @@ def test_a_broken_package_ends_it_with_one_line(
     _, stderr = process.communicate(timeout=10)
     assert process.returncode == EXIT_PACKAGE
     assert stderr == f"isolane.runner: package broken cannot be imported: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("plugged:missing", "AttributeError: module 'plugged' has no attribute 'missing'"),
+        ("leaving", "SystemExit: 1"),
+    ],
+)
+def test_a_broken_entry_point_ends_it_with_one_line(
+    spawn: Spawn, tmp_path: Path, value: str, reason: str
+) -> None:
+    install(tmp_path, value)
+    (tmp_path / "leaving.py").write_text("raise SystemExit(1)")
+    _, process = spawn("--path", str(tmp_path))
+    _, stderr = process.communicate(timeout=10)
+    assert process.returncode == EXIT_PACKAGE
+    named = f"entry point plug = {value} cannot be imported: {reason}"
+    assert stderr == f"isolane.runner: {named}\n"
+
+
+@pytest.mark.parametrize("value", ["plugged", "plugged:plug"])
+def test_entry_points_are_loaded_with_the_version_of_what_they_came_with(
+    spawn: Spawn, tmp_path: Path, value: str
+) -> None:
+    install(tmp_path, value)
+    stream, _ = spawn("--path", str(tmp_path))
+    (catalogue,) = talk(stream, Describe())
+    assert isinstance(catalogue, Catalogue)
+    assert "plug.in" in [node.name for node in catalogue.nodes]
+    assert catalogue.packages["acme-plugged"] == "4.2"
+
+
+def install(folder: Path, value: str) -> None:
+    """Put a distribution with an entry point into a folder, as pip would."""
+    (folder / "plugged.py").write_text(
+        "from isolane import NodeContext, node\n"
+        "@node('plug.in')\n"
+        "def plug(ctx: NodeContext) -> None: ...\n"
+    )
+    info = folder / "acme_plugged-4.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-plugged\nVersion: 4.2\n")
+    (info / "entry_points.txt").write_text(f"[isolane.nodes]\nplug = {value}\n")
 
 
 def test_it_ends_with_its_worker_although_a_step_blocks(spawn: Spawn, tmp_path: Path) -> None:

@@ -40,12 +40,82 @@ def test_a_step_sees_its_identity(driver: Driver) -> None:
     assert output == {
         "execution_id": "e1",
         "tenant_id": "acme",
+        "user_id": "ada",
+        "request_id": "r1",
         "epoch": 1,
         "step": "pay",
         "attempt": 0,
         "idempotency_key": "key",
         "cancelled": False,
     }
+
+
+def test_a_step_sees_and_sets_variables_of_its_own_run_only(start: Start) -> None:
+    for tenant, seen in (("acme", {"a": [1]}), ("globex", {})):
+        result = Driver(start(tenant)).run(
+            "test.variables", {"changes": {"b": tenant}}, variables=seen
+        )
+        assert (result.output, result.variables, result.pause_s) == (seen, {"b": tenant}, 60.0)
+
+
+def test_a_step_that_fails_sets_nothing(driver: Driver) -> None:
+    result = driver.run("test.variables", {"changes": {"b": 2}, "fail": True})
+    assert (result.code, result.variables, result.pause_s) == (Code.TRANSIENT_ERROR, {}, 0.0)
+    assert driver.output("test.variables", {"changes": {}}) == {}
+
+
+def test_variables_have_a_limit_together(driver: Driver) -> None:
+    result = driver.run("test.variables", {"changes": {"a": "x" * 2**19, "b": "x" * 2**19}})
+    assert result.code is Code.OUTPUT_TOO_LARGE
+    assert result.message.startswith("node test.variables set variables with 10485")
+
+
+@pytest.mark.parametrize(
+    ("uses", "parameters", "first"),
+    [
+        ("test.raise_error", {"kind": "value"}, "in raise_error"),
+        ("test.raise_later", {}, "in raise_later"),
+        ("task:tests.nodes.tasks.work.owned", {"text": ""}, "in owned"),
+    ],
+)
+def test_a_trace_begins_in_the_code_of_the_author(
+    task_driver: Driver, uses: str, parameters: dict[str, str], first: str
+) -> None:
+    result = task_driver.run(uses, parameters)
+    assert (result.code, result.message) == (
+        Code.UNKNOWN_ERROR,
+        f"ValueError in node {uses}",
+    )
+    head, frame, *_, last = result.trace.splitlines()
+    assert head == "Traceback (most recent call last):"
+    assert "tests/nodes" in frame
+    assert frame.endswith(first)
+    assert last == "ValueError: password=hunter2"
+
+
+def test_functions_and_celery_tasks_are_nodes(task_driver: Driver) -> None:
+    output = task_driver.output
+    assert output("task:tests.nodes.tasks.price", {"items": ["a", "b"]}) == {
+        "total": 5.0,
+        "note": None,
+    }
+    assert output("task:tests.nodes.tasks.later", {"text": "x"}) == "x"
+    assert output("task:tests.nodes.tasks.work.shared", {"a": 2}) == 3
+    assert output("task:tests.nodes.tasks.work.owned", {"text": "up"}) == "UP"
+    refused = task_driver.run("task:tests.nodes.tasks.work.shared", {"a": "2"})
+    assert refused.message.endswith("parameter a: expected integer, got string")
+    assert task_driver.run("task:os.getcwd").code is Code.SKILL_NOT_FOUND
+
+
+def test_only_functions_that_can_be_called_by_name_are_listed() -> None:
+    backend = SharedBackend(
+        level="shared", size=1, tasks=["tests.nodes.tasks", "tests.nodes.tasks.work"]
+    )
+    catalogue = backend.describe()
+    prefix = "task:tests.nodes.tasks."
+    names = [node.name.removeprefix(prefix) for node in catalogue.nodes if ":" in node.name]
+    assert names == ["alias", "due", "later", "price", "work.owned", "work.shared"]
+    assert {"tests.nodes.tasks", "isolane"} <= set(catalogue.packages)
 
 
 def test_an_async_step_runs_on_the_loop_of_its_execution(driver: Driver) -> None:

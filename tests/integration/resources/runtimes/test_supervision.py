@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.protocol import HEADER, VERSION, Log, Progress, encode
+from isolane.protocol import COSTS_MAX, HEADER, VERSION, Cost, Log, Progress, encode
 from isolane.results import Code, StepResult
 from resources.runtimes.shared import SharedRuntime
 from resources.runtimes.supervision import DROPPED, LOG_BYTES, LOG_LINES
@@ -107,7 +107,7 @@ def test_a_step_that_ignores_its_cancellation_is_killed(driver: Driver, tmp_path
 def test_a_step_may_end_by_itself_when_cancelled(driver: Driver, succeed: bool) -> None:
     cancelled_at: list[float] = []
 
-    def on_frame(frame: Log | Progress) -> None:
+    def on_frame(frame: Log | Progress | Cost) -> None:
         cancelled_at.append(time.monotonic())
         driver.cancelled.set()
 
@@ -186,6 +186,30 @@ def test_lines_of_another_step_are_dropped(driver: Driver) -> None:
     assert driver.frames == []
 
 
+def test_costs_are_relayed(driver: Driver) -> None:
+    driver.output("test.cost", {"times": 2})
+    costs = [frame for frame in driver.frames if isinstance(frame, Cost)]
+    assert costs == [Cost(step="pay", kind="tokens", amount=812.0)] * 2
+
+
+def test_a_step_may_report_so_many_costs_and_a_runtime_no_more(driver: Driver) -> None:
+    result = driver.run("test.cost", {"times": COSTS_MAX + 1})
+    assert (result.code, result.cause) == (Code.UNKNOWN_ERROR, "ValueError")
+    assert len(driver.frames) == COSTS_MAX
+    assert driver.runtime.alive
+    forged = encode(Cost(step="pay", kind="tokens", amount=1.0)) * (COSTS_MAX + 1)
+    result = driver.run("test.write_to_stream", {"data": forged.hex()})
+    assert result.code is Code.POLICY_VIOLATION
+    assert result.message.endswith("Cost: more than 1000 reports of one attempt")
+    assert not driver.runtime.alive
+
+
+def test_costs_of_another_step_are_dropped(driver: Driver) -> None:
+    forged = encode(Cost(step="other", kind="tokens", amount=1.0)).hex()
+    assert driver.run("test.write_to_stream", {"data": forged}, seconds=1).code is Code.TIMEOUT
+    assert driver.frames == []
+
+
 def test_half_a_frame_cannot_hold_the_worker(driver: Driver) -> None:
     half = encode(Log(step="pay", level="info", message="x" * 1000))[:50]
     assert driver.run("test.write_to_stream", {"data": half.hex()}, seconds=1).code is Code.TIMEOUT
@@ -206,7 +230,7 @@ def test_large_parameters_and_outputs_pass(driver: Driver) -> None:
 def test_an_error_of_the_callback_kills_the_runtime_and_is_raised(start: Start) -> None:
     runtime: SharedRuntime = start()
 
-    def fail(frame: Log | Progress) -> None:
+    def fail(frame: Log | Progress | Cost) -> None:
         raise TimeoutError("the database is away")
 
     with pytest.raises(TimeoutError, match="the database is away"):

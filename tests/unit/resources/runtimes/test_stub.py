@@ -3,7 +3,7 @@
 import threading
 import time
 
-from isolane.protocol import Run
+from isolane.protocol import NodeDescription, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement, Runtime
 from resources.runtimes.stub import StubBackend, fails, succeeds
@@ -17,6 +17,7 @@ def run_node(runtime: Runtime, uses: str) -> StepResult:
         step="s",
         uses=uses,
         parameters={},
+        variables={},
         attempt=1,
         seed=1,
         timeout_s=1.0,
@@ -41,6 +42,16 @@ def test_nodes_do_what_the_script_says() -> None:
 def test_the_catalogue_lists_the_script() -> None:
     catalogue = StubBackend(level="stub", script=BACKEND_SCRIPT).describe()
     assert [node.name for node in catalogue.nodes] == ["bad", "good"]
+
+
+def test_a_node_may_be_described() -> None:
+    good = NodeDescription(
+        name="good", parameters={"type": "object"}, idempotent=True, deterministic=True
+    )
+    backend = StubBackend(level="stub", script=BACKEND_SCRIPT, descriptions={"good": good})
+    bad, described = backend.describe().nodes
+    assert described is good
+    assert (bad.name, bad.parameters, bad.idempotent) == ("bad", {}, False)
 
 
 def test_closing_is_noted_once_and_stop_ends_all() -> None:

@@ -1,0 +1,64 @@
+"""One attempt of a step inside an open context, in this very process.
+
+Timing: returns when the node does; nobody here looks at its deadline.
+Model: `def` nodes run in the calling thread, `async def` ones on the execution's own event loop, which
+lives until the context closes.
+Guarantee: parameters are checked before the node is called, and what it gives back before it is kept.
+Failure: what the node raises passes through unchanged; what it must not give back is a StepError.
+"""
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Callable
+from typing import Any
+
+from isolane.context import ExecutionContext, NodeContext
+from isolane.node import Node
+from isolane.protocol import MAX_OUTPUT, Frame, Open, ProtocolError, Run, dump
+from isolane.results import Code, StepError, StepResult
+
+
+class Execution(ExecutionContext):
+    """An open context with the event loop of its async steps."""
+
+    def __init__(self, opened: Open) -> None:
+        super().__init__(opened)
+        self._loop: asyncio.Runner | None = None
+
+    def attempt(self, node: Node, run: Run, emit: Callable[[Frame], None]) -> StepResult:
+        """Call a node as the frame says, and return what comes of it if it returns."""
+        parameters = node.checked(run.parameters)
+        ctx = NodeContext(self, run, deadline=time.monotonic() + run.timeout_s, emit=emit)
+        output = self._call(node, ctx, parameters)
+        variables = ctx.memory.changes
+        check_kept(f"node {node.name} returned", output)
+        if variables:
+            check_kept(f"node {node.name} set variables with", variables)
+        return StepResult.succeeded(
+            step=run.step,
+            attempt=run.attempt,
+            output=output,
+            variables=variables,
+            pause_s=ctx.pause_s,
+        )
+
+    def _call(self, node: Node, ctx: NodeContext, parameters: dict[str, Any]) -> Any:
+        if not node.is_async:
+            # A context variable that one step sets must not be seen by the next execution.
+            return contextvars.copy_context().run(node.call, ctx, parameters)
+        if self._loop is None:
+            self._loop = asyncio.Runner()
+            self.on_close(self._loop.close)
+        return self._loop.run(node.call(ctx, parameters))
+
+
+def check_kept(what: str, value: Any) -> None:
+    """Refuse a value that the run cannot keep."""
+    try:
+        size = len(dump(value))
+    except ProtocolError as error:
+        raise StepError(Code.POLICY_VIOLATION, f"{what} what cannot be kept: {error}") from None
+    if size > MAX_OUTPUT:
+        message = f"{what} {size} bytes of JSON, over the limit of {MAX_OUTPUT}"
+        raise StepError(Code.OUTPUT_TOO_LARGE, message)

@@ -1,0 +1,8 @@
+"""The form of the names that authors choose."""
+
+import re
+
+# Whole strings only: match with `fullmatch`.
+NODE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,62}")
+COST_KIND = re.compile(r"[a-z][a-z0-9_]{0,39}")

@@ -1,0 +1,106 @@
+"""For authors of nodes: run one node in a test, without a server.
+
+Timing: returns when the node does; `timeout_s` sets `ctx.deadline` only, nobody ends the node.
+Model: in this process and thread; an `async def` node on an event loop of its own.
+Guarantee: parameters, output and variables are checked as in a runtime, and copied as JSON copies them.
+Failure: what the node raises passes through unchanged, so that pytest points at its line.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import isolane.nodes  # noqa: F401 - registers the built-in ones
+from isolane.execution import Execution
+from isolane.node import Node, default_registry
+from isolane.protocol import Cost, Frame, Level, Log, Open, Progress, Run, dump
+from isolane.results import StepResult
+
+_STEP = "test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRun:
+    """What one run of a node came to."""
+
+    output: Any
+    logs: tuple[tuple[Level, str], ...]  # of ctx.log; what is printed is pytest's to capture
+    progress: tuple[tuple[float, str], ...]
+    costs: dict[str, float]  # summed by kind
+    variables: dict[str, Any]  # that the node set
+    pause_s: float
+
+
+def run_node(
+    function_or_name: Callable[..., Any] | str,
+    /,
+    *,
+    variables: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    attempt: int = 1,
+    idempotency_key: str = "test",
+    cancelled: bool = False,
+    timeout_s: float = 30.0,
+    **parameters: Any,
+) -> NodeRun:
+    """Run a node once, close its context and return what came of it."""
+    node = _node(function_or_name)
+    run = Run(
+        step=_STEP,
+        uses=node.name,
+        parameters=json.loads(dump(parameters)),
+        variables=json.loads(dump(dict(variables or {}))),
+        attempt=attempt,
+        seed=seed,
+        timeout_s=timeout_s,
+        idempotency_key=idempotency_key,
+    )
+    execution = Execution(
+        Open(execution_id=_STEP, tenant_id=_STEP, user_id=_STEP, request_id=_STEP, epoch=1)
+    )
+    if cancelled:
+        execution.cancel()
+    frames: list[Frame] = []
+    try:
+        result = execution.attempt(node, run, frames.append)
+    finally:
+        errors = execution.close()
+    if errors:
+        raise RuntimeError("; ".join(errors))
+    return _collected(result, frames)
+
+
+@pytest.fixture
+def node_run() -> Callable[..., NodeRun]:
+    """`run_node`, for tests that take it as a fixture."""
+    return run_node
+
+
+def _node(function_or_name: Callable[..., Any] | str) -> Node:
+    if isinstance(function_or_name, str):
+        found = default_registry.get(function_or_name)
+    else:
+        found = default_registry.of(function_or_name)
+    if found is None:
+        raise LookupError(
+            f"{function_or_name!r} is no node; import its module, decorate it with @node"
+        )
+    return found
+
+
+def _collected(result: StepResult, frames: list[Frame]) -> NodeRun:
+    costs: dict[str, float] = {}
+    for frame in frames:
+        if isinstance(frame, Cost):
+            costs[frame.kind] = costs.get(frame.kind, 0.0) + frame.amount
+    return NodeRun(
+        output=json.loads(dump(result.output)),
+        logs=tuple((frame.level, frame.message) for frame in frames if isinstance(frame, Log)),
+        progress=tuple((f.fraction, f.message) for f in frames if isinstance(f, Progress)),
+        costs=costs,
+        variables=result.variables,
+        pause_s=result.pause_s,
+    )

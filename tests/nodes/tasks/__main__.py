@@ -1,0 +1,3 @@
+"""Importing this is running it."""
+
+raise SystemExit("run")

@@ -1,0 +1,95 @@
+"""isolane.traces: what operators see of an unexpected exception."""
+
+import asyncio
+
+import pytest
+
+from isolane import NodeContext
+from isolane.execution import Execution
+from isolane.node import NodeRegistry
+from isolane.protocol import Open, Run
+from isolane.text import TRACE_MAX
+from isolane.traces import trace_of
+
+registry = NodeRegistry()
+
+
+@registry.node("below")
+def below(ctx: NodeContext) -> None:
+    inner()
+
+
+@registry.node("below.later")
+async def below_later(ctx: NodeContext) -> None:
+    await asyncio.sleep(0)
+    inner()
+
+
+@registry.node("our.own")
+def our_own(ctx: NodeContext) -> None:
+    ctx.log(5)  # type: ignore[arg-type]
+
+
+def inner() -> None:
+    try:
+        dict[str, int]()["first"]
+    except KeyError as error:
+        raise ValueError("second") from error
+
+
+def raised_by(name: str) -> BaseException:
+    node = registry.get(name)
+    assert node is not None
+    opened = Open(execution_id="e", tenant_id="t", user_id="u", request_id="r", epoch=1)
+    run = Run(
+        step="s",
+        uses=name,
+        parameters={},
+        variables={},
+        attempt=1,
+        seed=1,
+        timeout_s=1.0,
+        idempotency_key="k",
+    )
+    execution = Execution(opened)
+    with pytest.raises((ValueError, TypeError)) as caught:
+        execution.attempt(node, run, lambda frame: None)
+    execution.close()
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["below", "below.later"])
+def test_it_begins_with_the_authors_frame_and_keeps_the_cause(name: str) -> None:
+    error = raised_by(name)
+    assert error.__traceback__ is not None
+    error.__traceback__ = error.__traceback__.tb_next  # the frame of this very test
+    trace = trace_of(error)
+    cause, _, shown = trace.partition("\nThe above exception was the direct cause")
+    assert "KeyError: 'first'" in cause
+    assert shown.splitlines()[3].endswith(f"in {name.replace('.', '_')}")
+    assert trace.endswith("ValueError: second\n")
+    assert "isolane/execution.py" not in trace
+    assert "asyncio" not in shown
+
+
+def test_it_goes_into_our_code_where_the_author_called_it() -> None:
+    trace = trace_of(raised_by("our.own"))
+    assert "in our_own" in trace
+    assert "TypeError: message 5 is no str" in trace
+
+
+def test_the_end_of_a_long_one_is_kept() -> None:
+    trace = trace_of(ValueError("x" * 50_000 + "\x00 the end"))
+    assert len(trace) == TRACE_MAX
+    assert trace.startswith("…xxx")
+    assert trace.endswith("\ufffd the end\n")
+
+
+def test_an_exception_that_cannot_be_shown_has_a_trace() -> None:
+    class Hostile(Exception):
+        def __getattribute__(self, name: str) -> object:
+            if name.startswith("__notes"):
+                raise RuntimeError("no")
+            return super().__getattribute__(name)
+
+    assert trace_of(Hostile("x")).splitlines()[-1].startswith("Hostile")
