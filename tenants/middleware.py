@@ -14,12 +14,11 @@ from django.http.request import split_domain_port
 
 from orchestrator.core.errors import InvalidInput, IsolaneError, NotFound, Unauthenticated
 from orchestrator.core.problems import database_away, problem_response
-from tenants.caller import Caller
-from tenants.models import ApiKey
+from tenants.caller import Caller, reach
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tenants.selectors import role_of, tenant_by_host
-from tenants.services.api_keys import find_api_key
+from tenants.selectors import membership_of, tenant_by_host
+from tenants.services.api_keys import caller_of_key, invalid_key
 
 ADMIN_PREFIX = "/admin/"
 SIGN_IN_PATHS = frozenset(
@@ -45,13 +44,13 @@ class ScopeMiddleware:
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         host = host_of(request)
-        key = _api_key(request)
+        program = _program(request)
         tenant = None if is_base_host(host) else tenant_by_host(host)
         if tenant is None and not is_base_host(host):
             raise NotFound("There is nothing at this address.")
         if tenant and request.path.startswith(ADMIN_PREFIX):
             raise NotFound("There is nothing at this address.")
-        caller = _caller(request, tenant, key)
+        caller = _caller(request, tenant, program)
         request.caller = caller  # type: ignore[attr-defined]  # ours, read by the API's authentication
         if caller is not None and request.path not in SIGN_IN_PATHS:
             with tenant_scope(caller.tenant):
@@ -75,31 +74,37 @@ def is_base_host(host: str) -> bool:
     return host == settings.BASE_HOST or (settings.EMBEDDED and host in {"127.0.0.1", "[::1]"})
 
 
-def _api_key(request: HttpRequest) -> ApiKey | None:
+def _program(request: HttpRequest) -> Caller | None:
+    """Who calls with an API key, if one was sent."""
     scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
     if not scheme:
         return None
     if scheme.lower() != "bearer":
         raise Unauthenticated("The Authorization header must be 'Bearer <API key>'.")
-    key = find_api_key(sent.strip())
-    if key is None:
-        raise Unauthenticated("The API key is not valid: unknown, expired or revoked.")
-    return key
+    return caller_of_key(sent.strip())
 
 
-def _caller(request: HttpRequest, tenant: TenantRef | None, key: ApiKey | None) -> Caller | None:
-    if key is not None:
-        owner: TenantRef = key.tenant.ref
-        if tenant is not None and tenant.id != owner.id:
+def _caller(
+    request: HttpRequest, tenant: TenantRef | None, program: Caller | None
+) -> Caller | None:
+    if program is not None:
+        if tenant is not None and tenant.id != program.tenant.id:
             # The same answer as for a key that nobody has: it says nothing about other tenants.
-            raise Unauthenticated("The API key is not valid: unknown, expired or revoked.")
-        return Caller(tenant=owner, role=Role(key.role), name=f"key:{key.hint}")
+            raise invalid_key()
+        return program
     # Read now, while we are still the login role: a tenant's role may not see users.
     user = request.user
     if tenant is None or not user.is_authenticated:
         return None
-    role = role_of(user.pk, tenant)
-    return Caller(tenant=tenant, role=role, name=f"user:{user.get_username()}") if role else None
+    membership = membership_of(user.pk, tenant)
+    if membership is None:
+        return None
+    return Caller(
+        tenant=tenant,
+        role=Role(membership.role),
+        name=f"user:{user.get_username()}",
+        blueprints=reach(membership.blueprints),
+    )
 
 
 def _is_platform_admin(request: HttpRequest) -> bool:

@@ -1,4 +1,4 @@
-"""Names of schemas, database roles, hosts, and those for people. Pure."""
+"""Names of schemas, database roles, hosts, blueprints, and those for people. Pure."""
 
 import re
 
@@ -6,6 +6,8 @@ from orchestrator.core.errors import InvalidInput
 
 TEMPLATE_SCHEMA = "_template"  # no tenant can be called this
 SCHEMA_NAME = re.compile(r"[a-z][a-z0-9_]{1,40}\Z")
+BLUEPRINT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}\Z")
+MAX_BLUEPRINTS = 200
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\Z")
 RESERVED = frozenset(
@@ -48,6 +50,31 @@ def check_label(name: str, *, most: int) -> str:
     if len(name) > most:
         raise InvalidInput(f"name has {len(name)} characters; use at most {most}.", field="name")
     return name
+
+
+def check_blueprints(names: object) -> list[str] | None:
+    """Return the blueprints that a member or key is limited to, each once; None is no limit."""
+    if names is None:
+        return None
+    if not isinstance(names, (list, tuple)):
+        raise InvalidInput(
+            f'blueprints is {names!r}; use a list of names such as ["billing"], or nothing for all.',
+            field="blueprints",
+        )
+    # An empty list could be meant as none or as all.
+    if not 1 <= len(names) <= MAX_BLUEPRINTS:
+        raise InvalidInput(
+            f"blueprints has {len(names)} names; use 1 to {MAX_BLUEPRINTS}, or leave it out for all.",
+            field="blueprints",
+        )
+    for name in names:
+        if not isinstance(name, str) or not BLUEPRINT_NAME.match(name):
+            raise InvalidInput(
+                f"blueprint {name!r} is no blueprint's name: 1 to 100 of a-z, 0-9, '.', '_' and '-', "
+                "beginning with a letter or digit.",
+                field="blueprints",
+            )
+    return sorted(set(names))
 
 
 def default_domain(schema: str, base_host: str) -> str:

@@ -4,7 +4,6 @@ from functools import lru_cache
 
 from orchestrator.core.errors import NotFound
 from tenants.models import Domain, Membership, Tenant
-from tenants.roles import Role
 from tenants.scope import TenantRef, login_scope
 from tenants.statuses import TenantStatus
 
@@ -49,14 +48,9 @@ def all_tenants() -> list[Tenant]:
     return list(found.order_by("schema_name"))
 
 
-def role_of(user_id: int, tenant: TenantRef) -> Role | None:
-    """A person's role in a tenant, if any."""
-    role = (
-        Membership.objects.filter(user_id=user_id, tenant_id=tenant.id)
-        .values_list("role", flat=True)
-        .first()
-    )
-    return Role(role) if role else None
+def membership_of(user_id: int, tenant: TenantRef) -> Membership | None:
+    """A person's part in a tenant, if any."""
+    return Membership.objects.filter(user_id=user_id, tenant_id=tenant.id).first()
 
 
 def _ref(tenant: Tenant) -> TenantRef:

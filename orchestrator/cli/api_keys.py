@@ -24,24 +24,37 @@ def api_keys() -> None:
     show_default=True,
     type=click.Choice(["viewer", "operator", "author", "admin"]),
 )
-def create(tenant: str, name: str, role: str) -> None:
+@click.option(
+    "--blueprint",
+    "blueprints",
+    multiple=True,
+    metavar="NAME",
+    help="Repeatable; the key sees and runs these only. All if not said.",
+)
+def create(*, tenant: str, name: str, role: str, blueprints: tuple[str, ...]) -> None:
     """Make a key for TENANT and print it; it cannot be shown again."""
-    click.echo(
-        create_api_key(tenant=tenant_by_schema(tenant), name=name, role=Role(role), actor=actor())
+    key = create_api_key(
+        tenant=tenant_by_schema(tenant),
+        name=name,
+        role=Role(role),
+        blueprints=blueprints or None,
+        actor=actor(),
     )
+    click.echo(key)
 
 
 @api_keys.command("list")
 @click.argument("tenant")
 def list_(tenant: str) -> None:
     """List TENANT's keys; of each only its first characters are known."""
-    table = Table("key", "name", "role", "created", "expires", "revoked")
+    table = Table("key", "name", "role", "blueprints", "created", "expires", "revoked")
     for key in ApiKey.objects.filter(tenant_id=tenant_by_schema(tenant).id).order_by("created_at"):
         times = (key.created_at, key.expires_at, key.revoked_at)
         table.add_row(
             key.hint + "…",
             key.name,
             key.role,
+            "all" if key.blueprints is None else " ".join(key.blueprints),
             *(f"{at:%Y-%m-%d %H:%M}" if at else "" for at in times),
         )
     CONSOLE.print(table)

@@ -7,7 +7,8 @@ from rich.table import Table
 
 from executions.services.offboarding import advance_deletion
 from orchestrator.cli.django import CONSOLE, actor
-from orchestrator.core.errors import Unavailable
+from orchestrator.core.errors import InvalidInput, Unavailable
+from tenants.budgets import Amount
 from tenants.isolation import Isolation
 from tenants.scope import platform_scope
 from tenants.selectors import all_tenants, tenant_by_schema, tenants_being_deleted
@@ -63,6 +64,13 @@ def create(
 )
 @click.option("--isolation", default=None, type=click.Choice([level.value for level in Isolation]))
 @click.option("--max-running", default=None, type=int, help="Runs at the same time.")
+@click.option(
+    "--budget",
+    "budgets",
+    multiple=True,
+    metavar="KIND=AMOUNT",
+    help="Repeatable; what runs may cost in a calendar month (UTC), such as tokens=1000000. KIND=none removes it.",
+)
 def set_(
     *,
     schema: str,
@@ -70,14 +78,16 @@ def set_(
     trusted: bool | None,
     isolation: str | None,
     max_running: int | None,
+    budgets: tuple[str, ...],
 ) -> None:
-    """Change SCHEMA's name, trust, isolation or quota; what is not given stays."""
+    """Change SCHEMA's name, trust, isolation, quota or budget; what is not given stays."""
     update_tenant(
         schema=schema,
         name=name,
         trusted=trusted,
         required_isolation=Isolation(isolation) if isolation else None,
         max_running=max_running,
+        budget=dict(_budget(text) for text in budgets),
         actor=actor(),
     )
     click.echo(f"Tenant {schema} is changed.")
@@ -86,13 +96,18 @@ def set_(
 @tenants.command("list")
 def list_() -> None:
     """List all tenants."""
-    table = Table("tenant", "name", "status", "trusted", "isolation", "max running", "domains")
+    table = Table(
+        "tenant", "name", "status", "trusted", "isolation", "max running", "budget", "domains"
+    )
     with platform_scope():
         for tenant in all_tenants():
+            budget = " ".join(
+                f"{kind}={most}" for kind, most in sorted(tenant.quota.budget.items())
+            )
             domains = " ".join(domain.domain for domain in tenant.domains.all())
             table.add_row(
                 tenant.schema_name, tenant.name, tenant.status, "yes" if tenant.trusted else "no",
-                tenant.required_isolation, str(tenant.quota.max_running), domains,
+                tenant.required_isolation, str(tenant.quota.max_running), budget, domains,
             )  # fmt: skip
     CONSOLE.print(table)
 
@@ -127,6 +142,19 @@ def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
     _set_status(schema, TenantStatus.DELETING)
     if wait:
         _wait_until_gone(schema)
+
+
+def _budget(text: str) -> tuple[str, Amount | None]:
+    kind, _, amount = text.partition("=")
+    if amount == "none":
+        return kind, None
+    try:
+        return kind, int(amount) if amount.isdecimal() else float(amount)
+    except ValueError:
+        raise InvalidInput(
+            f"budget {text!r} is not KIND=AMOUNT, such as tokens=1000000, nor KIND=none.",
+            field="budget",
+        ) from None
 
 
 def _set_status(schema: str, status: TenantStatus) -> None:

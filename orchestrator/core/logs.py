@@ -1,10 +1,12 @@
-"""Log lines as JSON; lines of a run carry `execution_id` and `tenant_id`."""
+"""Log lines as JSON; lines of a run carry `execution_id` and `tenant_id`, those of a request its `request_id`."""
 
 import json
 import logging
 from datetime import UTC, datetime
 
-EXTRA_FIELDS = ("event", "execution_id", "tenant_id", "step", "epoch", "worker")
+from orchestrator.core.request_ids import current_request_id
+
+EXTRA_FIELDS = ("event", "execution_id", "tenant_id", "step", "epoch", "worker", "request_id")
 
 
 class JsonFormatter(logging.Formatter):
@@ -20,6 +22,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if request_id := _request_id(record):
+            line["request_id"] = request_id
         line.update(
             {
                 key: value
@@ -30,3 +34,9 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def _request_id(record: logging.LogRecord) -> str:
+    # Django writes its last line about a request when the middleware has answered, but gives the request along.
+    request = getattr(record, "request", None)
+    return str(getattr(request, "request_id", "")) or current_request_id()

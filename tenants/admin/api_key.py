@@ -15,9 +15,18 @@ from tenants.services.api_keys import create_api_key, digest_of, revoke_api_key
 class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
     """A key is never changed: make a new one and revoke the old."""
 
-    list_display = ("hint", "name", "tenant", "role", "created_at", "expires_at", "revoked_at")
+    list_display = (
+        "hint",
+        "name",
+        "tenant",
+        "role",
+        "blueprints",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+    )
     list_filter = ("tenant", "role")
-    fields = ("tenant", "name", "role", "expires_at")
+    fields = ("tenant", "name", "role", "blueprints", "expires_at")
     actions = ("revoke",)
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
@@ -35,6 +44,7 @@ class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
             name=obj.name,
             role=Role(obj.role),
             expires_at=obj.expires_at,
+            blueprints=obj.blueprints,
             actor=f"user:{request.user.get_username()}",
         )
         obj.pk = ApiKey.objects.get(digest=digest_of(key)).pk

@@ -9,7 +9,7 @@ from tenants.models import Membership
 class MembershipAdmin(admin.ModelAdmin[Membership]):
     """One role per person and tenant."""
 
-    list_display = ("user", "tenant", "role")
+    list_display = ("user", "tenant", "role", "blueprints")
     list_filter = ("tenant", "role")
     autocomplete_fields = ("tenant",)
     raw_id_fields = ("user",)  # only superusers may look through the users

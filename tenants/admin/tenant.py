@@ -42,7 +42,7 @@ class QuotaForm(forms.ModelForm[Quota]):
 
     class Meta:
         model = Quota
-        fields = ("max_running",)
+        fields = ("max_running", "budget")
 
 
 class QuotaInline(admin.StackedInline[Quota, Tenant]):

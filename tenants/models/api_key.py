@@ -1,8 +1,11 @@
 """A credential for programs: bound to one tenant, stored as a digest only."""
 
+from django.core.exceptions import ValidationError
 from django.db import models
 
+from orchestrator.core.errors import InvalidInput
 from tenants.models.tenant import Tenant
+from tenants.names import check_blueprints
 from tenants.rights import DatabaseRights, HasRights
 from tenants.roles import Role
 
@@ -20,6 +23,11 @@ class ApiKey(HasRights, models.Model):
         max_length=16, help_text="The key's first characters, to tell keys apart."
     )
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.OPERATOR)
+    blueprints = models.JSONField(
+        null=True,
+        blank=True,
+        help_text='Limits the key to these blueprints, such as ["billing"]; empty for all.',
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -33,3 +41,10 @@ class ApiKey(HasRights, models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.hint}…)"
+
+    def clean(self) -> None:
+        """The same rule as everywhere, for forms."""
+        try:
+            self.blueprints = check_blueprints(self.blueprints)
+        except InvalidInput as error:
+            raise ValidationError({"blueprints": error.detail}) from None

@@ -1,9 +1,12 @@
 """A person's part in a tenant."""
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 
+from orchestrator.core.errors import InvalidInput
 from tenants.models.tenant import Tenant
+from tenants.names import check_blueprints
 from tenants.rights import DatabaseRights, HasRights
 from tenants.roles import Role
 
@@ -18,6 +21,11 @@ class Membership(HasRights, models.Model):
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    blueprints = models.JSONField(
+        null=True,
+        blank=True,
+        help_text='Limits the member to these blueprints, such as ["billing"]; empty for all.',
+    )
 
     class Meta:
         constraints = (
@@ -29,3 +37,10 @@ class Membership(HasRights, models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.tenant}"
+
+    def clean(self) -> None:
+        """The same rule as everywhere, for forms."""
+        try:
+            self.blueprints = check_blueprints(self.blueprints)
+        except InvalidInput as error:
+            raise ValidationError({"blueprints": error.detail}) from None

@@ -1,7 +1,10 @@
-"""How much of the platform a tenant may use at once."""
+"""How much of the platform a tenant may use: at once, and in a month."""
 
+from django.core.exceptions import ValidationError
 from django.db import models
 
+from orchestrator.core.errors import InvalidInput
+from tenants.budgets import check_budget
 from tenants.models.tenant import Tenant
 from tenants.rights import DatabaseRights, HasRights
 
@@ -16,5 +19,18 @@ class Quota(HasRights, models.Model):
         default=5, help_text="How many runs may hold a slot at the same time."
     )
 
+    budget = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text='What runs may cost in a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
+    )
+
     def __str__(self) -> str:
         return f"{self.tenant}: {self.max_running} running"
+
+    def clean(self) -> None:
+        """The same rule as everywhere, for forms; an empty field is no limit."""
+        try:
+            self.budget = check_budget({} if self.budget is None else self.budget)
+        except InvalidInput as error:
+            raise ValidationError({"budget": error.detail}) from None

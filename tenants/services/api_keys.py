@@ -2,16 +2,18 @@
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
-from orchestrator.core.errors import InvalidInput, NotFound
+from orchestrator.core.errors import InvalidInput, NotFound, Unauthenticated
+from tenants.caller import Caller, reach
 from tenants.models import ApiKey
-from tenants.names import check_label
+from tenants.names import check_blueprints, check_label
 from tenants.roles import Role
-from tenants.scope import TenantRef, platform_scope
+from tenants.scope import TenantRef, login_scope, platform_scope
 from tenants.services.audit import record
 
 PREFIX = "isl_"
@@ -26,11 +28,13 @@ def create_api_key(
     actor: str,
     role: Role = Role.OPERATOR,
     expires_at: datetime | None = None,
+    blueprints: Sequence[str] | None = None,
 ) -> str:
     """Make a key and return it; this is the only time that it can be seen."""
     if not name.strip():
         raise InvalidInput("name is empty; say what the key is for.", field="name")
     check_label(name, most=NAME_LENGTH)
+    limit = check_blueprints(blueprints)
     key = PREFIX + secrets.token_urlsafe(32)
     with platform_scope(), transaction.atomic():
         ApiKey.objects.create(
@@ -40,8 +44,16 @@ def create_api_key(
             hint=key[:HINT_LENGTH],
             role=role,
             expires_at=expires_at,
+            blueprints=limit,
         )
-        record(action="api_key.create", actor=actor, tenant=tenant, subject=name, role=role)
+        record(
+            action="api_key.create",
+            actor=actor,
+            tenant=tenant,
+            subject=name,
+            role=role,
+            blueprints=limit,
+        )
     return key
 
 
@@ -57,15 +69,34 @@ def revoke_api_key(*, tenant: TenantRef, hint: str, actor: str) -> None:
         record(action="api_key.revoke", actor=actor, tenant=tenant, subject=hint)
 
 
+def caller_of_key(key: str) -> Caller:
+    """Who calls with this key, for requests and commands."""
+    found = find_api_key(key)
+    if found is None:
+        raise invalid_key()
+    return Caller(
+        tenant=found.tenant.ref,
+        role=Role(found.role),
+        name=f"key:{found.hint}",
+        blueprints=reach(found.blueprints),
+    )
+
+
+def invalid_key() -> Unauthenticated:
+    """One answer for all: it says nothing about keys that others have."""
+    return Unauthenticated("The API key is not valid: unknown, expired or revoked.")
+
+
 def find_api_key(key: str) -> ApiKey | None:
     """The valid key behind what a caller sent, with its tenant."""
     if not key.startswith(PREFIX):
         return None
-    found = (
-        ApiKey.objects.select_related("tenant")
-        .filter(digest=digest_of(key), revoked_at=None)
-        .first()
-    )
+    with login_scope():
+        found = (
+            ApiKey.objects.select_related("tenant")
+            .filter(digest=digest_of(key), revoked_at=None)
+            .first()
+        )
     if found is None or (found.expires_at is not None and found.expires_at <= timezone.now()):
         return None
     return found

@@ -1,5 +1,6 @@
 """Making, suspending, resuming and deleting tenants."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from psycopg import Error as DbError
 from psycopg.errors import DuplicateSchema
 
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from tenants.budgets import Amount, changed_budget
 from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant
 from tenants.names import check_domain, check_label, check_schema_name, default_domain
@@ -86,8 +88,9 @@ def update_tenant(
     trusted: bool | None = None,
     required_isolation: Isolation | None = None,
     max_running: int | None = None,
+    budget: Mapping[str, Amount | None] | None = None,
 ) -> None:
-    """Change what was said about a tenant; what is not given stays."""
+    """Change what was said about a tenant; what is not given stays, of the budget too. None removes a kind."""
     given = {"name": name, "trusted": trusted, "required_isolation": required_isolation}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     check_label(name or "", most=NAME_LENGTH)
@@ -99,9 +102,7 @@ def update_tenant(
             raise _no_tenant(schema)
         if changes:
             Tenant.objects.filter(pk=tenant.pk).update(**changes)
-        if max_running is not None:
-            Quota.objects.filter(tenant_id=tenant.pk).update(max_running=max_running)
-            changes["max_running"] = max_running
+        changes |= _change_quota(tenant.pk, max_running, budget or {})
         record(action="tenant.change", actor=actor, tenant=tenant.ref, subject=schema, **changes)
 
 
@@ -133,6 +134,21 @@ def purge_tenant(tenant: TenantRef) -> None:
         gone, _ = Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
         if gone:
             record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)
+
+
+def _change_quota(
+    tenant_id: int, max_running: int | None, budget: Mapping[str, Amount | None]
+) -> dict[str, Any]:
+    quotas = Quota.objects.filter(tenant_id=tenant_id)
+    changes: dict[str, Any] = {}
+    if max_running is not None:
+        changes["max_running"] = max_running
+    if budget:
+        # Locked: another kind may be changed at the same time.
+        changes["budget"] = changed_budget(quotas.select_for_update().get().budget, budget)
+    if changes:
+        quotas.update(**changes)
+    return changes
 
 
 def _check_max_running(wanted: int) -> None:

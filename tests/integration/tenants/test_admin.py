@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from tenants.models import ApiKey, AuditEntry, Domain, Quota, Tenant, User
+from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services.api_keys import create_api_key, find_api_key
@@ -137,6 +137,39 @@ def test_a_quota_has_a_range(operator: Client, acme: TenantRef, wrong: str) -> N
         assert Quota.objects.get().max_running == 5
 
 
+def test_a_budget_is_set_and_emptied_for_one_tenant(operator: Client) -> None:
+    initech = create_tenant(schema="initech", actor="tests")
+
+    def budgets() -> dict[str, object]:
+        with platform_scope():
+            return dict(Quota.objects.values_list("tenant__schema_name", "budget"))
+
+    shown = change(operator, initech, **{"quota-0-budget": '{"tokens": 1000, "usd": 2.5}'})
+    assert "was changed successfully" in shown
+    assert budgets() == {"acme": {}, "globex": {}, "initech": {"tokens": 1000, "usd": 2.5}}
+    # A browser sends what the page showed along, and an empty field counts as a change from that.
+    before = {"initial-quota-0-budget": '{"tokens": 1000, "usd": 2.5}'}
+    change(operator, initech, **{"quota-0-budget": "", **before})
+    assert budgets() == {"acme": {}, "globex": {}, "initech": {}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("tokens=5", "Enter a valid JSON"),
+        ("[5]", "use an object such as"),
+        ('{"tokens": 0}', "budget tokens is 0; use a number above 0"),
+        ('{"tokens": NaN}', "budget tokens is nan; use a number above 0"),
+    ],
+)
+def test_a_budget_that_does_not_fit_is_explained(
+    operator: Client, acme: TenantRef, wrong: str, complaint: str
+) -> None:
+    assert complaint in change(operator, acme, **{"quota-0-budget": wrong})
+    with tenant_scope(acme):
+        assert Quota.objects.get().budget == {}
+
+
 def test_a_schema_keeps_its_name(operator: Client, acme: TenantRef) -> None:
     change(operator, acme, schema_name="other")
     assert tenant_by_schema("acme") == acme
@@ -239,6 +272,37 @@ def test_a_key_is_neither_changed_nor_deleted(operator: Client, acme: TenantRef)
         key = ApiKey.objects.get()
     assert operator.post(f"{KEYS}{key.pk}/change/", form).status_code == 403
     assert operator.post(f"{KEYS}{key.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_a_key_is_limited_to_blueprints(operator: Client, acme: TenantRef) -> None:
+    form = {"tenant": str(acme.id), "name": "ci", "role": "viewer"}
+    for sent, kept in (('["billing"]', ["billing"]), ("", None)):
+        page(operator.post(f"{KEYS}add/", {**form, "blueprints": sent}, follow=True))
+        with platform_scope():
+            assert ApiKey.objects.latest("id").blueprints == kept
+    assert "billing" in page(operator.get(KEYS))
+    shown = page(operator.post(f"{KEYS}add/", {**form, "blueprints": '["No"]'}))
+    assert "is no blueprint&#x27;s name" in shown
+
+
+# --- members
+def test_a_member_is_limited_to_blueprints(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    members = "/admin/tenants/membership/"
+    with platform_scope():
+        user = User.objects.create(username="alice")
+    form = {"user": str(user.pk), "role": "operator"}
+    for tenant, sent in ((acme, '["hiring", "billing"]'), (globex, "")):
+        fields = {**form, "tenant": str(tenant.id), "blueprints": sent}
+        page(operator.post(f"{members}add/", fields, follow=True))
+    with platform_scope():
+        kept = dict(Membership.objects.values_list("tenant__schema_name", "blueprints"))
+        changed = Membership.objects.get(tenant_id=acme.id).pk
+    assert kept == {"acme": ["billing", "hiring"], "globex": None}
+    fields = {**form, "tenant": str(acme.id), "blueprints": "[]"}
+    shown = page(operator.post(f"{members}{changed}/change/", fields))
+    assert "blueprints has 0 names; use 1 to 200" in shown
 
 
 # --- staff with some rights

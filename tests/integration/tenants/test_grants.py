@@ -23,6 +23,7 @@ TENANT = {
     "tenants_quota": {"SELECT"},
     "placement_ticket": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "placement_catalogue": {"SELECT"},
+    "placement_due": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 
 

@@ -3,9 +3,15 @@
 import uuid
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.contrib.auth.models import AnonymousUser
+from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 
-from tenants.models import User
+from tenants.caller import Caller
+from tenants.middleware import ScopeMiddleware
+from tenants.models import Membership, User
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.api_keys import HINT_LENGTH, create_api_key, revoke_api_key
@@ -26,8 +32,9 @@ def test_a_key_on_the_base_host_and_on_its_own(acme: TenantRef, globex: TenantRe
 def test_a_key_at_another_tenants_host_looks_like_one_that_nobody_has(
     acme: TenantRef, globex: TenantRef
 ) -> None:
-    unknown = visitor(host_of(globex), "Bearer isl_nobody").get(RUNS)
-    strayed = program(acme, host=host_of(globex)).get(RUNS)
+    headers = {"x-request-id": "same"}
+    unknown = visitor(host_of(globex), "Bearer isl_nobody").get(RUNS, headers=headers)
+    strayed = program(acme, host=host_of(globex)).get(RUNS, headers=headers)
     problem(unknown, 401, "not_authenticated")
     assert (strayed.status_code, strayed.content) == (401, unknown.content)
     assert strayed.headers == unknown.headers
@@ -97,6 +104,47 @@ def test_a_member_signs_in_again_and_out_at_the_tenants_host(
         assert client.get(RUNS).status_code == 200
     assert client.post("/logout/").status_code == 302
     problem(client.get(RUNS), 401, "not_authenticated")
+
+
+# --- callers who are limited to some blueprints
+def caller_of(tenant: TenantRef, user: User | AnonymousUser, **headers: str) -> tuple[Caller, int]:
+    """Who the middleware says calls, and how many statements it took to find out."""
+    found: list[Caller] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        found.append(request.caller)  # type: ignore[attr-defined]
+        return HttpResponse()
+
+    request = RequestFactory().get(RUNS, headers={"host": host_of(tenant), **headers})
+    request.user = user
+    with CaptureQueriesContext(connection) as queries:
+        ScopeMiddleware(view)(request)
+    return found[0], len(queries)
+
+
+@pytest.mark.parametrize("limit", [None, ["billing", "hiring"]])
+def test_a_keys_blueprints_come_with_it(
+    acme: TenantRef, globex: TenantRef, limit: list[str] | None
+) -> None:
+    key = create_api_key(tenant=acme, name="ci", blueprints=limit, actor="tests")
+    create_api_key(tenant=globex, name="ci", blueprints=["other"], actor="tests")
+    caller, queries = caller_of(acme, AnonymousUser(), authorization=f"Bearer {key}")
+    assert caller.blueprints == (frozenset(limit) if limit else None)
+    assert queries == 2  # the key, the host
+
+
+@pytest.mark.parametrize("limit", [None, ["billing"]])
+def test_a_members_blueprints_are_those_of_this_tenant(
+    acme: TenantRef, globex: TenantRef, limit: list[str] | None
+) -> None:
+    with platform_scope():
+        user = User.objects.create(username="alice")
+        for tenant, blueprints in ((acme, limit), (globex, ["other"])):
+            Membership.objects.create(user=user, tenant_id=tenant.id, blueprints=blueprints)
+    caller, queries = caller_of(acme, user)
+    assert caller.blueprints == (frozenset(limit) if limit else None)
+    assert queries == 2  # the host, the membership
+    assert caller_of(globex, user)[0].blueprints == frozenset({"other"})
 
 
 # --- tenants that take no work

@@ -22,18 +22,30 @@ def visitor(host: str = BASE, authorization: str = "", **options: Any) -> Client
     return Client(headers=headers, **options)
 
 
-def program(tenant: TenantRef, *, host: str = BASE, role: Role = Role.OPERATOR) -> Client:
-    """A program with an API key of the tenant."""
-    key = create_api_key(tenant=tenant, name="program", role=role, actor="tests")
+def program(
+    tenant: TenantRef,
+    *,
+    host: str = BASE,
+    role: Role = Role.OPERATOR,
+    blueprints: list[str] | None = None,
+) -> Client:
+    """A program with an API key of the tenant, for all blueprints or some."""
+    key = create_api_key(
+        tenant=tenant, name="program", role=role, blueprints=blueprints, actor="tests"
+    )
     return visitor(host, f"Bearer {key}")
 
 
-def member(tenant: TenantRef, role: Role | None, **options: Any) -> Client:
+def member(
+    tenant: TenantRef, role: Role | None, *, blueprints: list[str] | None = None, **options: Any
+) -> Client:
     """A person signed in at the tenant's own host; a member if a role is given."""
     with platform_scope():
         user = User.objects.create(username=f"someone-{User.objects.count()}")
         if role:
-            Membership.objects.create(user=user, tenant_id=tenant.id, role=role)
+            Membership.objects.create(
+                user=user, tenant_id=tenant.id, role=role, blueprints=blueprints
+            )
     client = visitor(host_of(tenant), **options)
     client.force_login(user)
     return client

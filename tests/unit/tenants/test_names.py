@@ -1,11 +1,13 @@
-"""Which names a tenant's schema and domain may have."""
+"""Which names a tenant's schema and domain may have, and blueprints that are granted."""
 
 import pytest
 
 from orchestrator.core.errors import InvalidInput
 from tenants.names import (
+    MAX_BLUEPRINTS,
     RESERVED,
     TEMPLATE_SCHEMA,
+    check_blueprints,
     check_domain,
     check_label,
     check_schema_name,
@@ -79,3 +81,39 @@ def test_a_name_for_people_has_a_length() -> None:
     with pytest.raises(InvalidInput, match="name has 11 characters; use at most 10") as refused:
         check_label("ü" * 11, most=10)
     assert refused.value.field == "name"
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (None, None),
+        (["billing"], ["billing"]),
+        (("b", "a.1", "0_x-y", "b"), ["0_x-y", "a.1", "b"]),
+        (["a" * 100], ["a" * 100]),
+    ],
+)
+def test_granted_blueprints_are_kept_once_and_in_order(names: object, kept: object) -> None:
+    assert check_blueprints(names) == kept
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Billing", "-a", ".a", "a b", "a/b", "a" * 101, "a\n", "*", 5]
+)
+def test_what_is_no_blueprints_name_is_refused(name: object) -> None:
+    with pytest.raises(InvalidInput, match="is no blueprint's name: 1 to 100 of a-z") as refused:
+        check_blueprints(["billing", name])
+    assert refused.value.field == "blueprints"
+    assert repr(name) in refused.value.detail
+
+
+@pytest.mark.parametrize("names", ["billing", {"billing": True}, 5, False])
+def test_what_is_no_list_of_blueprints_is_refused(names: object) -> None:
+    with pytest.raises(InvalidInput, match="use a list of names"):
+        check_blueprints(names)
+
+
+@pytest.mark.parametrize("count", [0, MAX_BLUEPRINTS + 1])
+def test_so_many_blueprints_can_be_granted(count: int) -> None:
+    assert check_blueprints([f"b{number}" for number in range(MAX_BLUEPRINTS)])
+    with pytest.raises(InvalidInput, match=f"has {count} names; use 1 to 200, or leave it out"):
+        check_blueprints([f"b{number}" for number in range(count)])

@@ -1,5 +1,8 @@
 """`isolane api-keys`."""
 
+import pytest
+
+from orchestrator.core.errors import InvalidInput
 from tenants.scope import TenantRef
 from tenants.services.api_keys import HINT_LENGTH, find_api_key
 from tests.integration.orchestrator.cli.conftest import Isolane
@@ -27,3 +30,18 @@ def test_a_key_is_made_for_something(isolane: Isolane, acme: TenantRef) -> None:
     refused = isolane("api-keys", "create", "acme")
     assert refused.exit_code == 2
     assert "--name" in refused.output
+
+
+def test_a_key_is_limited_to_blueprints(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    limit = ("--blueprint", "hiring", "--blueprint", "billing")
+    key = isolane("api-keys", "create", "acme", "--name", "some", *limit).output.strip()
+    isolane("api-keys", "create", "globex", "--name", "every")
+    found = find_api_key(key)
+    assert found is not None
+    assert found.blueprints == ["billing", "hiring"]
+    assert "billing hiring" in isolane("api-keys", "list", "acme").output
+    assert " all " in isolane("api-keys", "list", "globex").output
+    with pytest.raises(InvalidInput, match="blueprint 'No' is no blueprint's name"):
+        isolane("api-keys", "create", "acme", "--name", "ci", "--blueprint", "No")

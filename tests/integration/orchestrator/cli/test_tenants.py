@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
-from tenants.models import AuditEntry, Tenant
+from tenants.models import AuditEntry, Quota, Tenant
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tests.integration.orchestrator.cli.conftest import Isolane
@@ -63,6 +63,29 @@ def test_set_changes_what_is_given(isolane: Isolane, acme: TenantRef, globex: Te
         assert (changed.name, changed.trusted) == ("acme", False)
         assert (changed.required_isolation, changed.quota.max_running) == ("process", 2)
         assert Tenant.objects.get(schema_name="globex").trusted
+
+
+def test_set_changes_the_budget(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
+    isolane("tenants", "create", "initech")
+    isolane("tenants", "set", "initech", "--budget", "tokens=1000000", "--budget", "usd=2.5")
+    isolane("tenants", "set", "initech", "--budget", "usd=none", "--budget", "calls=1e3")
+    with platform_scope():
+        budgets = dict(Quota.objects.values_list("tenant__schema_name", "budget"))
+    assert budgets == {"acme": {}, "globex": {}, "initech": {"tokens": 1_000_000, "calls": 1000}}
+    rows = isolane("tenants", "list").output.splitlines()
+    assert [row for row in rows if "tokens=1000000" in row] == [
+        row for row in rows if "initech" in row
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["tokens", "tokens=", "tokens=many", "tokens=nan", "tokens=-1", "tokens=0", "=5",
+                                   "tokens=none", "tokens=" + "9" * 5000])  # fmt: skip
+def test_set_refuses_a_budget_that_does_not_fit(
+    isolane: Isolane, acme: TenantRef, wrong: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        isolane("tenants", "set", "acme", "--budget", wrong)
+    assert refused.value.field == "budget"
 
 
 def test_suspend_and_resume(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:

@@ -6,11 +6,18 @@ import psycopg
 import pytest
 from django.utils import timezone
 
-from orchestrator.core.errors import InvalidInput, NotFound
+from orchestrator.core.errors import InvalidInput, NotFound, Unauthenticated
+from tenants.caller import Caller
 from tenants.models import AuditEntry
 from tenants.roles import Role
-from tenants.scope import TenantRef, platform_scope
-from tenants.services.api_keys import HINT_LENGTH, create_api_key, find_api_key, revoke_api_key
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.services.api_keys import (
+    HINT_LENGTH,
+    caller_of_key,
+    create_api_key,
+    find_api_key,
+    revoke_api_key,
+)
 
 
 def test_a_key_is_found_with_its_tenant_and_role(acme: TenantRef, globex: TenantRef) -> None:
@@ -77,3 +84,55 @@ def test_a_name_that_is_too_long_is_refused(acme: TenantRef, globex: TenantRef) 
     with pytest.raises(InvalidInput, match="name has 101 characters; use at most 100") as refused:
         create_api_key(tenant=acme, name="x" * 101, actor="tests")
     assert refused.value.field == "name"
+
+
+# --- limited to some blueprints
+def test_a_key_can_be_limited_to_blueprints(acme: TenantRef, globex: TenantRef) -> None:
+    some = create_api_key(tenant=acme, name="some", blueprints=["b", "a", "b"], actor="tests")
+    every = create_api_key(tenant=globex, name="all", actor="tests")
+    assert [found.blueprints for key in (some, every) if (found := find_api_key(key))] == [
+        ["a", "b"],
+        None,
+    ]
+    with platform_scope():
+        entries = AuditEntry.objects.filter(action="api_key.create").order_by("id")
+        details = [(entry.tenant_id, entry.details) for entry in entries]
+    assert details == [
+        (acme.id, {"role": "operator", "blueprints": ["a", "b"]}),
+        (globex.id, {"role": "operator", "blueprints": None}),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [[], ["No"], ["b"] * 201])
+def test_wrong_blueprints_make_no_key(acme: TenantRef, wrong: list[str]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        create_api_key(tenant=acme, name="ci", blueprints=wrong, actor="tests")
+    assert refused.value.field == "blueprints"
+    with platform_scope():
+        assert not AuditEntry.objects.filter(action="api_key.create").exists()
+
+
+# --- who calls with a key
+def test_a_key_says_who_calls_also_from_inside_a_tenant(acme: TenantRef, globex: TenantRef) -> None:
+    key = create_api_key(
+        tenant=acme, name="ci", role=Role.VIEWER, blueprints=["billing"], actor="tests"
+    )
+    expected = Caller(
+        tenant=acme,
+        role=Role.VIEWER,
+        name=f"key:{key[:HINT_LENGTH]}",
+        blueprints=frozenset({"billing"}),
+    )
+    assert caller_of_key(key) == expected
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            assert caller_of_key(key) == expected
+
+
+def test_a_key_that_is_not_valid_is_nobodys(acme: TenantRef, globex: TenantRef) -> None:
+    revoked = create_api_key(tenant=acme, name="revoked", actor="tests")
+    revoke_api_key(tenant=acme, hint=revoked[:HINT_LENGTH], actor="tests")
+    expired = create_api_key(tenant=acme, name="old", expires_at=timezone.now(), actor="tests")
+    for key in ("", "isl_unknown", revoked, expired):
+        with pytest.raises(Unauthenticated, match="not valid: unknown, expired or revoked"):
+            caller_of_key(key)

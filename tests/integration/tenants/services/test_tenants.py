@@ -99,6 +99,45 @@ def test_a_change_that_does_not_fit_is_refused(acme: TenantRef) -> None:
         update_tenant(schema="nobody", max_running=1, actor="alice")
 
 
+# --- budgets
+def budgets() -> dict[str, object]:
+    with platform_scope():
+        return dict(Quota.objects.values_list("tenant__schema_name", "budget"))
+
+
+def test_a_budget_is_changed_kind_by_kind(acme: TenantRef) -> None:
+    initech = create_tenant(schema="initech", actor="tests")
+    assert budgets() == {"acme": {}, "globex": {}, "initech": {}}
+    update_tenant(schema="initech", budget={"tokens": 1000, "usd": 2.5}, actor="alice")
+    update_tenant(schema="initech", budget={"usd": None, "calls": 7}, max_running=2, actor="alice")
+    update_tenant(schema="initech", trusted=True, actor="alice")
+    assert budgets() == {"acme": {}, "globex": {}, "initech": {"tokens": 1000, "calls": 7}}
+    with tenant_scope(initech):
+        assert [quota.budget for quota in Quota.objects.all()] == [{"tokens": 1000, "calls": 7}]
+    with platform_scope():
+        entries = AuditEntry.objects.filter(action="tenant.change").order_by("id")
+        assert [entry.details for entry in entries] == [
+            {"budget": {"tokens": 1000, "usd": 2.5}},
+            {"budget": {"tokens": 1000, "calls": 7}, "max_running": 2},
+            {"trusted": True},
+        ]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tokens": 0}, {"tokens": float("inf")}, {"Tokens": 1}, {"tokens": None}]
+)
+def test_a_budget_that_does_not_fit_changes_nothing(
+    acme: TenantRef, wrong: dict[str, float | None]
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        update_tenant(schema="acme", name="other", max_running=3, budget=wrong, actor="alice")
+    assert refused.value.field == "budget"
+    assert budgets() == {"acme": {}, "globex": {}}
+    with platform_scope():
+        row = Tenant.objects.select_related("quota").get(pk=acme.id)
+        assert (row.name, row.quota.max_running) == ("acme", 5)
+
+
 def test_suspending_and_resuming_one_leaves_the_other_alone(
     acme: TenantRef, globex: TenantRef
 ) -> None:
