@@ -1,4 +1,4 @@
-"""A blueprint's document: its schema, and whether a document fits it. Pure."""
+"""Whether a document fits the schema of blueprints. Pure."""
 
 import hashlib
 import json
@@ -10,59 +10,26 @@ from jsonschema.exceptions import best_match
 from executions.blueprint.errors import InvalidBlueprint, shown
 from executions.blueprint.inputs import check_inputs_schema
 from executions.blueprint.keywords import BoundedValidator
+from executions.blueprint.paths import child, path_of
 from executions.blueprint.plan import plan
+from executions.blueprint.schema import DOCUMENT_SCHEMA
+from executions.blueprint.suggestions import instead_of
 
-KEY = "^[a-z][a-z0-9_-]{0,62}$"
-
-DOCUMENT_SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "Blueprint",
-    "type": "object",
-    "required": ["name", "steps"],
-    "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,99}$"},
-        "description": {"type": "string"},
-        "inputs": {"type": "object", "description": "A JSON Schema for the inputs."},
-        "steps": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 1000,
-            "items": {
-                "type": "object",
-                "required": ["key", "uses"],
-                "additionalProperties": False,
-                "properties": {
-                    "key": {"type": "string", "pattern": KEY},
-                    "uses": {"type": "string", "minLength": 1, "maxLength": 200},
-                    "with": {"type": "object"},
-                    "timeout": {
-                        "type": "string",
-                        "description": "Such as 500ms, 30s, 5m or 1h; between 10 ms and 24 h.",
-                    },
-                },
-            },
-        },
-    },
-}
 # With Python's re, $ would match before a newline at the end, too; with RE2 it does not.
 _DOCUMENT_VALIDATOR = BoundedValidator(DOCUMENT_SCHEMA)
+
+
+_SIZES = {"maxItems": "items", "maxLength": "characters", "maxProperties": "fields"}
 
 
 def check(document: Any) -> dict[str, Any]:
     """Refuse a document that does not fit the schema, with the path of what does not."""
     if error := best_match(_DOCUMENT_VALIDATOR.iter_errors(document)):
-        where = shown(error.json_path)
-        raise InvalidBlueprint(f"{where}: {shown(error.message)}", field=where)
+        raise _refusal(error)
     checked: dict[str, Any] = document
     check_inputs_schema(checked.get("inputs", {}))
-    keys = [step["key"] for step in checked["steps"]]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise InvalidBlueprint(
-                f"$.steps: the key {key!r} is used twice; keys are unique.", field="$.steps"
-            )
-    plan(checked)
+    _check_keys(checked["steps"])
+    plan(checked)  # reads the durations
     return checked
 
 
@@ -70,3 +37,44 @@ def content_hash(document: Mapping[str, Any]) -> str:
     """The same content has the same hash, whatever the order of its keys."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _check_keys(steps: list[dict[str, Any]]) -> None:
+    first: dict[str, int] = {}
+    for position, step in enumerate(steps):
+        before = first.setdefault(step["key"], position)
+        if before != position:
+            where = f"$.steps[{position}].key"
+            raise InvalidBlueprint(
+                f"{where}: the key {step['key']!r} is that of $.steps[{before}], too; keys are unique.",
+                field=where,
+            )
+
+
+def _refusal(error: Any) -> InvalidBlueprint:
+    where = path_of(error.absolute_path)
+    if error.validator == "additionalProperties":
+        return _unknown_field(error, where)
+    return InvalidBlueprint(f"{where}: {_reason(error)}", field=where)
+
+
+def _unknown_field(error: Any, where: str) -> InvalidBlueprint:
+    known = error.schema["properties"]
+    unknown = sorted(set(error.instance) - set(known))[0]
+    path = child(where, unknown)
+    return InvalidBlueprint(
+        f"{path}: there is no field {shown(repr(unknown))} here; {instead_of(unknown, known)}",
+        field=path,
+    )
+
+
+def _reason(error: Any) -> str:
+    if error.validator == "pattern":
+        # A pattern says little to people; its description says what would fit.
+        return f"{shown(repr(error.instance))} does not fit: {error.schema['description']}"
+    if error.validator == "enum" and isinstance(error.instance, str):
+        wanted = error.schema["enum"]
+        return f"{shown(repr(error.instance))} is none of {', '.join(wanted)}."
+    if unit := _SIZES.get(error.validator):
+        return f"it has {len(error.instance)} {unit}; at most {error.validator_value} are taken."
+    return shown(error.message)

@@ -1,6 +1,7 @@
-"""References in a step's parameters: `${inputs.x}`, `${steps.fetch.total}`. Pure.
+"""References in a step's texts: `${inputs.x}`, `${steps.fetch.total}`, `${vars.y}`. Pure.
 
 The expression language is JMESPath: without side effects, known to people, and here without what multiplies values.
+An expression is parsed and checked once per process; most are plain paths, which need no interpreter.
 """
 
 import json
@@ -8,28 +9,44 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jmespath
-from jmespath.exceptions import JMESPathError
-
 from executions.blueprint.errors import BadReference, shown
+from executions.blueprint.parsing import Expression, parsed, quoted
+from executions.blueprint.paths import child, item
 from isolane.protocol import MAX_DEPTH, MAX_FRAME, is_too_deep
 
-MAX_EXPRESSION = 1000  # characters
 MAX_REFERENCES = 200  # in one step
-MAX_SELECTED = 10  # members of all [a, b] in one expression; nested, they multiply what they select
+ROOTS = ("inputs", "steps", "vars")
+RECOVERY_ROOTS = (*ROOTS, "error")  # code, message and step of the failure that is recovered from
 REFERENCE = re.compile(r"\$\{([^{}]+)\}")
-STEP_REFERENCE = re.compile(r"(?<![\w.])steps\.\"?([a-z][a-z0-9_-]*)")
-_ROOT = re.compile(r"(?:inputs|steps)\b(?!\s*\()")
-# A separator or a quote can make a text grow without limit; text around a reference does the same.
-_GROWING = frozenset({"join", "to_string"})
+_OPENING = "${"
 
 
 def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
-    """Replace every reference inside a value; one that stands alone keeps its type, others become text."""
+    """Replace every reference inside a value; one that stands alone keeps its type, others become text.
+
+    What holds no reference comes back as it is, not as a copy: do not change it.
+    """
+    if not has_references(value):
+        return value
     resolved = _Resolver(scope).resolve(value)
     if is_too_deep(resolved):
         raise BadReference(f"The parameters would be nested deeper than {MAX_DEPTH} levels.")
     return resolved
+
+
+def holds(text: str, scope: Mapping[str, Any]) -> bool:
+    """Whether a condition is met: null, false and what is empty are not true; zero is."""
+    value = resolve(text, scope)
+    return not (value is None or value is False or value in ("", [], {}))
+
+
+def has_references(value: Any) -> bool:
+    """Whether there is anything to resolve inside a value."""
+    if isinstance(value, str):
+        return _OPENING in value
+    if isinstance(value, Mapping):
+        return any(has_references(item) for item in value.values())
+    return isinstance(value, list) and any(has_references(item) for item in value)
 
 
 def texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
@@ -37,16 +54,15 @@ def texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):
-        for key, item in value.items():
-            if "${" in key:
+        for key, inner in value.items():
+            if _OPENING in key:
                 raise BadReference(
-                    f"{shown(where)}: a key holds '${{'; only values have references.",
-                    field=shown(where),
+                    f"{where}: a key holds '${{'; only values have references.", field=where
                 )
-            yield from texts(item, f"{where}.{key}")
+            yield from texts(inner, child(where, key))
     elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from texts(item, f"{where}[{index}]")
+        for index, inner in enumerate(value):
+            yield from texts(inner, item(where, index))
 
 
 def expressions(text: str) -> list[str]:
@@ -58,18 +74,21 @@ def check_text(text: str) -> None:
     """Refuse a text with a reference that is not whole: it would stay as it is, silently."""
     if "$${" in text:
         raise BadReference("'$${' is no escape, and a reference cannot follow a '$'.")
-    if any("${" in between for between in REFERENCE.split(text)[::2]):
+    if any(_OPENING in between for between in REFERENCE.split(text)[::2]):
         raise BadReference(
             f"'{shown(text)}' has a '${{' that begins no reference; write ${{inputs.name}},"
             " without braces inside."
         )
 
 
-def check_expression(expression: str) -> None:
-    """Refuse an expression that cannot be evaluated."""
-    _compile(expression)
-    if not _ROOT.match(expression):
-        raise BadReference(f"{_quoted(expression)} must begin with inputs or steps.")
+def check_expression(text: str, roots: tuple[str, ...] = ROOTS) -> Expression:
+    """Refuse an expression that cannot be evaluated, or that begins where there is nothing."""
+    expression = parsed(text)
+    if not expression.roots or not expression.roots.issubset(roots):
+        raise BadReference(
+            f"{quoted(text)} must begin with {', '.join(roots[:-1])} or {roots[-1]}."
+        )
+    return expression
 
 
 class _Resolver:
@@ -82,11 +101,11 @@ class _Resolver:
     def resolve(self, value: Any) -> Any:
         """A value with its references replaced."""
         if isinstance(value, str):
-            return self._text(value)
+            return self._text(value) if _OPENING in value else value
         if isinstance(value, Mapping):
-            return {key: self.resolve(item) for key, item in value.items()}
+            return {key: self.resolve(inner) for key, inner in value.items()}
         if isinstance(value, list):
-            return [self.resolve(item) for item in value]
+            return [self.resolve(inner) for inner in value]
         return value
 
     def _text(self, text: str) -> Any:
@@ -94,13 +113,13 @@ class _Resolver:
             return self._found(alone[1].strip())
         return REFERENCE.sub(lambda match: _as_text(self._found(match[1].strip())), text)
 
-    def _found(self, expression: str) -> Any:
-        value = _search(expression, self._scope)
+    def _found(self, text: str) -> Any:
+        value = _search(text, self._scope)
         for size in _sizes(value):
             self._left -= size
             if self._left < 0:
                 raise BadReference(
-                    f"{_quoted(expression)} makes the parameters larger than {MAX_FRAME} bytes."
+                    f"{quoted(text)} makes the parameters larger than {MAX_FRAME} bytes."
                 )
         return value
 
@@ -122,50 +141,17 @@ def _sizes(value: Any) -> Iterator[int]:
             yield 1
 
 
-def _compile(expression: str) -> Any:
-    if len(expression) > MAX_EXPRESSION:
-        raise BadReference(f"{_quoted(expression)} is longer than {MAX_EXPRESSION} characters.")
+def _search(text: str, scope: Mapping[str, Any]) -> Any:
+    expression = parsed(text)
     try:
-        compiled = jmespath.compile(expression)
-        _refuse_growth(expression, compiled.parsed)
-    except (JMESPathError, ValueError, RecursionError, MemoryError):
-        raise BadReference(f"{_quoted(expression)} is not a JMESPath expression.") from None
-    return compiled
-
-
-def _refuse_growth(expression: str, tree: Any) -> None:
-    selected = 0
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if node["type"] == "function_expression" and node["value"] in _GROWING:
-            raise BadReference(
-                f"{_quoted(expression)} uses {node['value']}(), which is not allowed."
-            )
-        if node["type"] == "multi_select_list":
-            selected += len(node["children"])
-        waiting.extend(child for child in node["children"] if isinstance(child, dict))
-    if selected > MAX_SELECTED:
-        raise BadReference(f"{_quoted(expression)} selects more than {MAX_SELECTED} values.")
-
-
-def _search(expression: str, scope: Mapping[str, Any]) -> Any:
-    compiled = _compile(expression)
-    try:
-        return compiled.search(scope)
+        return expression.search(scope)
     except (
         *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
         *(RecursionError, MemoryError),
     ):
         # JMESPathError is a ValueError; Python's own come from values of mixed types. The messages quote values.
-        raise BadReference(
-            f"{_quoted(expression)} cannot be evaluated on this run's values."
-        ) from None
+        raise BadReference(f"{quoted(text)} cannot be evaluated on this run's values.") from None
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _quoted(expression: str) -> str:
-    return f"'${{{shown(expression)}}}'"

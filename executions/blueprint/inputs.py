@@ -17,6 +17,7 @@ from executions.blueprint.keywords import (
     bounded,
     compiled,
 )
+from executions.blueprint.paths import child, item, path_of
 from isolane.protocol import ProtocolError, dump
 from orchestrator.core.errors import InvalidInput
 
@@ -25,7 +26,7 @@ MAX_PATTERNS = 100  # in one schema; compiling one may take 20 ms
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Below these stand names, not keywords; and below those plain values.
 _NAMES = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
-_VALUES = frozenset({"const", "default", "enum", "examples"})
+_VALUES = frozenset({"const", "default", "dependentRequired", "enum", "examples"})
 # By default jsonschema fetches a $ref to any URL, file: included; an empty registry fetches nothing.
 _FETCHES_NOTHING: Registry[Any] = Registry()
 
@@ -52,6 +53,7 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
         raise InvalidBlueprint(
             f"$.inputs is not a JSON Schema: {shown(error.message)}", field="$.inputs"
         ) from None
+    _check_marks(schema)
     count = 0
     for where, keyword, value in _keywords(schema, "$.inputs"):
         if keyword in UNSUPPORTED:
@@ -61,6 +63,23 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
             if count > MAX_PATTERNS:
                 raise _unfit("$.inputs", f"it has more than {MAX_PATTERNS} patterns")
             _check_pattern(where, pattern)
+
+
+def _check_marks(schema: Mapping[str, Any]) -> None:
+    """An input is sensitive as a whole, so `sensitive` may stand at the top's properties only."""
+    unmarked = {}
+    for name, described in schema.get("properties", {}).items():
+        if not isinstance(described, dict):
+            continue
+        where = path_of(["properties", name, "sensitive"], "$.inputs")
+        if not isinstance(described.get("sensitive", False), bool):
+            raise _unfit(where, "write true or false")
+        unmarked[name] = {key: value for key, value in described.items() if key != "sensitive"}
+    for where, keyword, _ in _keywords({**schema, "properties": unmarked}, "$.inputs"):
+        if keyword == "sensitive":
+            raise _unfit(
+                where, "only a property at the top of inputs can be marked; mark the whole of it"
+            )
 
 
 def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
@@ -108,16 +127,16 @@ def _refuse_dialects(schema: Mapping[str, Any]) -> None:
 def _keywords(schema: Any, where: str) -> Iterator[tuple[str, str, Any]]:
     """Every keyword of a schema and of those inside it, with its path."""
     if isinstance(schema, list):
-        for index, item in enumerate(schema):
-            yield from _keywords(item, f"{where}[{index}]")
+        for index, inner in enumerate(schema):
+            yield from _keywords(inner, item(where, index))
     if not isinstance(schema, dict):
         return
     for keyword, value in schema.items():
-        path = f"{where}.{keyword}"
+        path = child(where, keyword)
         yield path, keyword, value
         if keyword in _NAMES and isinstance(value, dict):
-            for name, item in value.items():
-                yield from _keywords(item, f"{path}.{name}")
+            for name, inner in value.items():
+                yield from _keywords(inner, child(path, name))
         elif keyword not in _VALUES:
             yield from _keywords(value, path)
 

@@ -1,12 +1,14 @@
 """A blueprint's text, YAML or JSON, read into a checked document. Pure."""
 
 import json
+import math
 from typing import Any
 
 import yaml
 
 from executions.blueprint.document import check
 from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.source import Source, lines_of
 from isolane.protocol import ProtocolError, dump
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -15,7 +17,23 @@ MAX_NUMBER_LENGTH = 400  # characters; Python refuses very long ones, and base 6
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses what YAML takes silently: a key twice in one mapping, and numbers without end."""
+    """Refuses what YAML takes silently, and small texts that would take much time or memory.
+
+    Aliases multiply values, depth the work; both are looked at before what they lead to is read.
+    """
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # its stub has no types
+        if isinstance(event, yaml.AliasEvent):
+            raise _not_taken(event, "uses YAML aliases (*name); write the value out")
+        if isinstance(event, yaml.CollectionStartEvent) and self._depth == MAX_DOCUMENT_DEPTH:
+            raise _not_taken(event, f"is nested deeper than {MAX_DOCUMENT_DEPTH} levels")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's own signature
         seen: set[str] = set()
@@ -36,44 +54,61 @@ class _Loader(yaml.SafeLoader):
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         _refuse_long(node)
-        return super().construct_yaml_float(node)
+        number = super().construct_yaml_float(node)
+        if not math.isfinite(number):
+            raise _refusal("a number without end, which JSON does not have", node)
+        return number
+
+    def refuse_date(self, node: yaml.ScalarNode) -> Any:
+        """A date that somebody meant as text is the likeliest of what JSON does not have."""
+        raise _refusal("a date, which JSON does not have; put it in quotes", node)
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.refuse_date)
 
 
 def parse(text: str) -> dict[str, Any]:
     """Read YAML (or JSON, which is YAML) into a checked document."""
+    return read(text).document
+
+
+def read(text: str) -> Source:
+    """Read a text into a checked document that knows its lines."""
     if len(text.encode(errors="replace")) > MAX_DOCUMENT_BYTES:
         raise InvalidBlueprint(f"The document is larger than {MAX_DOCUMENT_BYTES // 1024} KiB.")
     try:
-        _refuse_bombs(text)
-        document = _as_json(yaml.load(text, _Loader))  # noqa: S506 - a safe loader, only stricter
+        document, node = _load(text)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problem = shown(str(error.problem))
+        line, problem = _line(error.problem_mark), shown(str(error.problem))
         raise InvalidBlueprint(f"Line {line} is not YAML: {problem}.") from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         # PyYAML lets Python's own errors through where a tag does not fit its value.
         raise InvalidBlueprint(
             "The document is not YAML, or a value does not fit its tag."
         ) from None
-    return check(document)
+    source = Source(document=_as_json(document), lines=lines_of(node))
+    with source.located():
+        check(source.document)
+    return source
 
 
-def _refuse_bombs(text: str) -> None:
-    """Small texts that would take much time or memory: aliases multiply values, depth the work."""
-    depth = 0
-    for event in yaml.parse(text):
-        if isinstance(event, yaml.AliasEvent):
-            raise InvalidBlueprint("The document uses YAML aliases (*name); write the value out.")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DOCUMENT_DEPTH:
-            raise InvalidBlueprint(
-                f"The document is nested deeper than {MAX_DOCUMENT_DEPTH} levels."
-            )
+def _load(text: str) -> tuple[Any, yaml.Node | None]:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        return (loader.construct_document(node) if node else None), node
+    finally:
+        loader.dispose()
+
+
+def _not_taken(event: yaml.Event, reason: str) -> InvalidBlueprint:
+    return InvalidBlueprint(f"line {_line(event.start_mark)}: the document {reason}.")
+
+
+def _line(mark: Any) -> int:
+    return mark.line + 1 if mark else 1
 
 
 def _refuse_long(node: yaml.ScalarNode) -> None:

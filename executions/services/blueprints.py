@@ -1,4 +1,4 @@
-"""Publishing blueprints."""
+"""Publishing blueprints, and reading what was published, in the tenant entered."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,20 +6,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
+from executions.blueprint.checking import check_document
 from executions.blueprint.document import content_hash
-from executions.blueprint.errors import BadReference, InvalidBlueprint, shown
-from executions.blueprint.expressions import (
-    MAX_REFERENCES,
-    STEP_REFERENCE,
-    check_expression,
-    check_text,
-    expressions,
-    texts,
-)
-from executions.blueprint.plan import PlannedStep, plan
+from executions.blueprint.nodes import NodeInfo, nodes_of
+from executions.blueprint.reading import read
+from executions.blueprint.writing import unified_diff
 from executions.models import Blueprint, BlueprintVersion
 from executions.placement.models import Catalogue
 from executions.placement.workers import NoWorkerYet, current_offer
+from orchestrator.core.errors import NotFound
 from tenants.scope import platform_scope
 
 
@@ -33,8 +28,53 @@ class Published:
 
 
 def publish(document: dict[str, Any]) -> Published:
-    """Store a checked document as the next version in the tenant entered; the same content again is no new version."""
-    check_steps(document, known_nodes())
+    """Store a document that was read; the same content again is no new version."""
+    check_document(document, catalogue_nodes())
+    return _store(document)
+
+
+def publish_text(text: str) -> Published:
+    """Read, check and store a text; refusals say path and line."""
+    return _store(validate_text(text))
+
+
+def validate_text(text: str) -> dict[str, Any]:
+    """Read and check a text as for publishing; refusals say path and line."""
+    source = read(text)
+    with source.located():
+        check_document(source.document, catalogue_nodes())
+    return source.document
+
+
+def catalogue_nodes() -> dict[str, NodeInfo]:
+    """The nodes that a run submitted now can use; empty until a worker has described its own."""
+    try:
+        with platform_scope():
+            offered = Catalogue.objects.get(version=current_offer().catalogue)
+    except NoWorkerYet:
+        return {}
+    return nodes_of(offered.nodes)
+
+
+def version(name: str, number: int | None = None) -> BlueprintVersion:
+    """A published version, the newest unless said otherwise."""
+    versions = BlueprintVersion.objects.select_related("blueprint").filter(blueprint__name=name)
+    if number is not None:
+        versions = versions.filter(number=number)
+    found = versions.order_by("-number").first()
+    if found is None:
+        wanted = name if number is None else f"{name}@{number}"
+        raise NotFound(f"There is no blueprint {wanted!r}; publish one first.", field="blueprint")
+    return found
+
+
+def diff(name: str, old: int, new: int) -> str:
+    """What changed from one version to another, as a unified diff of YAML; empty where nothing did."""
+    before, after = version(name, old), version(name, new)
+    return unified_diff(before.content, after.content, (str(before), str(after)))
+
+
+def _store(document: dict[str, Any]) -> Published:
     digest = content_hash(document)
     with transaction.atomic():
         Blueprint.objects.bulk_create([Blueprint(name=document["name"])], ignore_conflicts=True)
@@ -43,59 +83,7 @@ def publish(document: dict[str, Any]) -> Published:
         if existing:
             return Published(name=blueprint.name, number=existing.number, is_new=False)
         newest = blueprint.versions.aggregate(newest=Max("number"))["newest"] or 0
-        version = BlueprintVersion.objects.create(
+        stored = BlueprintVersion.objects.create(
             blueprint=blueprint, number=newest + 1, content=document, content_hash=digest
         )
-    return Published(name=blueprint.name, number=version.number, is_new=True)
-
-
-def known_nodes() -> set[str]:
-    """The nodes that a run submitted now can use; empty until a worker has described its own."""
-    try:
-        with platform_scope():
-            offered = Catalogue.objects.get(version=current_offer().catalogue)
-    except NoWorkerYet:
-        return set()
-    return {node["name"] for node in offered.nodes}
-
-
-def check_steps(document: dict[str, Any], nodes: set[str]) -> None:
-    """Refuse unknown nodes, and references to steps that are unknown or come later. Pure."""
-    earlier: set[str] = set()
-    for step in plan(document).steps:
-        where = f"$.steps[{step.position}]"
-        if nodes and step.uses not in nodes:
-            raise InvalidBlueprint(
-                f"{where}.uses: there is no node {step.uses!r}; known are {', '.join(sorted(nodes))}.",
-                field=where,
-            )
-        _check_references(step, f"{where}.with", earlier)
-        earlier.add(step.path)
-
-
-def _check_references(step: PlannedStep, where: str, earlier: set[str]) -> None:
-    count = 0
-    for path, text in texts(step.parameters, where):
-        found = expressions(text)
-        count += len(found)
-        if count > MAX_REFERENCES:
-            raise BadReference(
-                f"{where}: a step has at most {MAX_REFERENCES} references.", field=where
-            )
-        try:
-            check_text(text)
-            for expression in found:
-                check_expression(expression)
-        except BadReference as bad:
-            raise BadReference(f"{shown(path)}: {bad.detail}", field=shown(path)) from None
-        for expression in found:
-            _check_order(expression, shown(path), earlier)
-
-
-def _check_order(expression: str, where: str, earlier: set[str]) -> None:
-    for key in STEP_REFERENCE.findall(expression):
-        if key not in earlier:
-            raise InvalidBlueprint(
-                f"{where}: '${{{shown(expression)}}}' needs step {key!r}, which does not come before.",
-                field=where,
-            )
+    return Published(name=blueprint.name, number=stored.number, is_new=True)

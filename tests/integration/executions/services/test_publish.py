@@ -1,15 +1,28 @@
 """Publishing: the same content is one version, new content the next, and each tenant counts its own."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from executions.blueprint.errors import BadReference, InvalidBlueprint
-from executions.services.blueprints import Published, publish
+from executions.models import BlueprintVersion
+from executions.services.blueprints import (
+    Published,
+    catalogue_nodes,
+    diff,
+    publish,
+    publish_text,
+    validate_text,
+    version,
+)
 from executions.worker.machine import Machine
+from orchestrator.core.errors import NotFound
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import document
 from tests.integration.executions.threads import at_once
+
+TEXT = "name: flow\nsteps:\n- key: one\n  uses: work\n- key: two\n  uses: work\n  with: {x: '${steps.one.n}'}\n"
 
 
 def push(tenant: TenantRef, *keys: str) -> tuple[int, bool]:
@@ -46,3 +59,71 @@ def test_two_at_once_get_a_number_each(acme: TenantRef, globex: TenantRef) -> No
     pushes = [partial(push, tenant, key) for tenant in (acme, globex) for key in ("a", "b")]
     results = at_once(pushes)
     assert sorted(results[:2]) == sorted(results[2:]) == [(1, True), (2, True)]
+
+
+def test_a_text_is_read_checked_and_stored(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            assert publish_text(TEXT) == Published(name="flow", number=1, is_new=True)
+            assert publish_text(TEXT) == Published(name="flow", number=1, is_new=False)
+            assert version("flow").content == validate_text(TEXT)
+
+
+@pytest.mark.parametrize("take", [publish_text, validate_text])
+def test_a_text_that_cannot_run_is_refused_with_its_line(
+    take: Callable[[str], object], acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            with pytest.raises(InvalidBlueprint, match=r"^line 6: \$\.steps\[1\]\.uses: .*'wrok'"):
+                take(TEXT.replace("work\n  with", "wrok\n  with"))
+            with pytest.raises(InvalidBlueprint, match=r"^line 7: \$\.steps\[1\]\.with\.x: "):
+                take(TEXT.replace("steps.one.n", "steps.two.n"))
+            assert not BlueprintVersion.objects.exists()
+
+
+def test_the_nodes_are_those_that_a_worker_described(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            known = catalogue_nodes()
+        assert set(known) == {"work"}
+        assert (known["work"].parameters, known["work"].uses_key) == ({}, False)
+
+
+def test_before_any_worker_no_node_is_known(acme: TenantRef, globex: TenantRef) -> None:
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            assert catalogue_nodes() == {}
+
+
+def test_a_version_is_found_by_number_or_is_the_newest(acme: TenantRef, globex: TenantRef) -> None:
+    for keys in ("a", "b"):
+        push(acme, keys)
+    push(globex, "b")
+    with tenant_scope(acme):
+        assert (version("flow").number, version("flow", 1).number) == (2, 1)
+        assert version("flow", 1).content == document("a")
+    with tenant_scope(globex):
+        assert version("flow").number == 1
+        for number, said in ((2, "'flow@2'"), (0, "'flow@0'")):
+            with pytest.raises(NotFound, match=said):
+                version("flow", number)
+        with pytest.raises(NotFound, match="no blueprint 'other'; publish"):
+            version("other")
+
+
+def test_a_diff_is_of_the_tenants_own_versions(acme: TenantRef, globex: TenantRef) -> None:
+    push(acme, "a")
+    push(acme, "b")
+    push(globex, "c")
+    with tenant_scope(acme):
+        lines = diff("flow", 1, 2).splitlines()
+        assert diff("flow", 1, 1) == ""
+    assert lines[:2] == ["--- flow@1", "+++ flow@2"]
+    assert [line for line in lines[2:] if line[0] in "+-"] == ["-- key: a", "+- key: b"]
+    with tenant_scope(globex), pytest.raises(NotFound, match="flow@2"):
+        diff("flow", 1, 2)

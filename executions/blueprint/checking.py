@@ -1,0 +1,41 @@
+"""Whether a document can be published where these nodes are: all rules beyond its schema. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.failures import check_failures, check_guarantee
+from executions.blueprint.nodes import NodeInfo
+from executions.blueprint.parameters import check_parameters
+from executions.blueprint.plan import PlannedStep, plan
+from executions.blueprint.references import check_references
+from executions.blueprint.suggestions import instead_of
+
+
+def check_document(document: Mapping[str, Any], nodes: Mapping[str, NodeInfo]) -> None:
+    """Refuse what cannot run as written; while no node is known, all names are taken."""
+    planned = plan(document)
+    check_references(planned)
+    for step, written in zip(planned.steps, document["steps"], strict=True):
+        check_failures(step, written)
+        if nodes:
+            _check_nodes(step, nodes)
+
+
+def _check_nodes(step: PlannedStep, nodes: Mapping[str, NodeInfo]) -> None:
+    where = f"$.steps[{step.position}]"
+    node = _node(step.uses, nodes, f"{where}.uses")
+    check_parameters(node, step.parameters, f"{where}.with")
+    check_guarantee(step, node)
+    if step.recover:
+        recovery = _node(step.recover.uses, nodes, f"{where}.recover.uses")
+        check_parameters(recovery, step.recover.parameters, f"{where}.recover.with")
+
+
+def _node(name: str, nodes: Mapping[str, NodeInfo], where: str) -> NodeInfo:
+    if name not in nodes:
+        raise InvalidBlueprint(
+            f"{where}: there is no node {shown(repr(name))}; {instead_of(name, nodes)}",
+            field=where,
+        )
+    return nodes[name]

@@ -1,0 +1,62 @@
+"""A document as text: always the same for the same content, so that versions can be compared. Pure.
+
+The database keeps no order of keys: fields come as the schema has them, all else by name.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from executions.blueprint.schema import DOCUMENT_SCHEMA, RECOVER, RESOURCE, RETRY, STEP
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no aliases: they are refused when read."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    """The document as YAML."""
+    text: str = yaml.dump(
+        _document(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    return text
+
+
+def unified_diff(old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, str]) -> str:
+    """What changed from one document to another; empty where nothing did."""
+    before, after = (as_yaml(each).splitlines(keepends=True) for each in (old, new))
+    return "".join(difflib.unified_diff(before, after, *names))
+
+
+def _document(document: Mapping[str, Any]) -> dict[str, Any]:
+    written = _ordered(document, DOCUMENT_SCHEMA["properties"])
+    written["steps"] = [_step(step) for step in document["steps"]]
+    if resources := document.get("resources"):
+        fields = RESOURCE["properties"]
+        written["resources"] = {
+            name: _ordered(resources[name], fields) for name in sorted(resources)
+        }
+    return written
+
+
+def _step(step: Mapping[str, Any]) -> dict[str, Any]:
+    written = _ordered(step, STEP["properties"])
+    for name, schema in (("retry", RETRY), ("recover", RECOVER)):
+        if name in step:
+            written[name] = _ordered(step[name], schema["properties"])
+    return written
+
+
+def _ordered(value: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    return {field: _sorted(value[field]) for field in fields if field in value}
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,112 @@
+"""executions.blueprint.references: what nothing can meet is refused, wherever it stands."""
+
+from typing import Any
+
+import pytest
+
+from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.plan import plan
+from executions.blueprint.references import check_references
+
+
+def check(*steps: dict[str, Any], **fields: Any) -> None:
+    """Check a document with steps s0, s1, … that have these fields."""
+    written = [{"key": f"s{i}", "uses": "work", **given} for i, given in enumerate(steps)]
+    check_references(plan({"name": "flow", "steps": written, **fields}))
+
+
+def recovery(**parameters: Any) -> dict[str, Any]:
+    return {"on_failure": "recover", "recover": {"uses": "work", "with": parameters}}
+
+
+def test_what_comes_before_may_be_referred_to_everywhere() -> None:
+    check(
+        {"with": {"x": "${inputs.a}"}},
+        {
+            "with": {"y": ["${steps.s0.out}", "${inputs.steps.s9}", "${vars.v}"]},
+            "when": "${steps.s0.ok}",
+            "idempotency_key": "k-${steps.s0.id}-${inputs.a}",
+            **recovery(why="${error.code}: ${steps.s0.out}"),
+        },
+        outputs={"first": "${steps.s0.out}", "last": "${steps.s1}"},
+    )
+
+
+@pytest.mark.parametrize("key", ["s1", "s2", "nowhere"])
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"with": {"x": "${steps.KEY.out}"}}, "with.x"),
+        ({"with": {"x": "${length(steps.KEY) > `1`}"}}, "with.x"),
+        ({"when": "${!(steps.KEY.out)}"}, "when"),
+        ({"idempotency_key": "k${steps.KEY.out}"}, "idempotency_key"),
+        (recovery(a=["${steps.KEY.out}"]), "recover.with.a[0]"),
+    ],
+)
+def test_itself_a_later_and_an_unknown_step_are_refused(
+    key: str, fields: dict[str, Any], path: str
+) -> None:
+    with pytest.raises(InvalidBlueprint, match=f"needs step '{key}'") as refused:
+        check({}, _replaced(fields, key), {})
+    assert refused.value.field == f"$.steps[1].{path}"
+    assert refused.value.detail.startswith(refused.value.field)
+
+
+def test_a_mistyped_step_gets_a_suggestion() -> None:
+    with pytest.raises(InvalidBlueprint, match=r"there is not; did you mean 's0'\?"):
+        check({}, {"with": {"x": "${steps.s00.out}"}})
+
+
+def test_outputs_refer_to_steps_that_there_are() -> None:
+    with pytest.raises(InvalidBlueprint, match="needs step 'other'") as refused:
+        check({}, outputs={"a": {"b": "${steps.other}"}})
+    assert refused.value.field == "$.outputs.a.b"
+
+
+def test_the_failure_is_known_in_a_recovery_only() -> None:
+    for fields in ({"with": {"x": "${error.code}"}}, {"when": "${error.code}"}):
+        with pytest.raises(BadReference, match="must begin with inputs, steps or vars"):
+            check(fields)
+
+
+@pytest.mark.parametrize(
+    "text", ["${secrets.all}", "${inputs..a}", "${inputs.{a: b}}", "to ${", "$${inputs.a}"]
+)
+def test_a_bad_reference_is_refused_with_its_path(text: str) -> None:
+    with pytest.raises(BadReference) as refused:
+        check({}, {"with": {"list": [1, {"x": text}]}})
+    assert refused.value.field == "$.steps[1].with.list[1].x"
+    assert refused.value.detail.startswith(refused.value.field)
+
+
+@pytest.mark.parametrize(
+    "when", ["", "true", "${inputs.a} ", "${inputs.a}${inputs.b}", "not ${inputs.a}"]
+)
+def test_a_condition_is_exactly_one_reference(when: str) -> None:
+    with pytest.raises(InvalidBlueprint, match="exactly one reference") as refused:
+        check({"when": when})
+    assert refused.value.field == "$.steps[0].when"
+
+
+def test_a_key_cannot_be_a_reference() -> None:
+    with pytest.raises(BadReference, match="a key holds") as refused:
+        check({"with": {"a": {"${inputs.a}": 1}}})
+    assert refused.value.field == "$.steps[0].with.a"
+
+
+def test_a_step_has_so_many_references_and_no_more() -> None:
+    most = {"x": ["${inputs.a}${inputs.b}"] * 100}
+    check({"with": most}, {"with": most})
+    with pytest.raises(BadReference, match="at most 200 references") as refused:
+        check({"with": most | {"y": "${inputs.c}"}})
+    assert refused.value.field == "$.steps[0].with"
+    with pytest.raises(BadReference, match="at most 200 references"):
+        check({"with": most, "when": "${inputs.c}"})
+
+
+def _replaced(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _replaced(inner, key) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_replaced(inner, key) for inner in value]
+    return value.replace("KEY", key)

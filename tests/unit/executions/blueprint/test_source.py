@@ -1,0 +1,143 @@
+"""executions.blueprint.source: a refusal points at the author's line."""
+
+import json
+
+import pytest
+
+from executions.blueprint.checking import check_document
+from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.reading import MAX_DOCUMENT_BYTES, read
+from executions.blueprint.source import Source
+from orchestrator.core.errors import InvalidInput
+from tests.unit.executions.blueprint.nodes import NODES
+
+TEXT = """# a comment
+name: flow
+inputs:
+  properties:
+    id: {type: integer}
+steps:
+  - key: one
+    uses: work
+    with:
+      list:
+        - 1
+        - text: >
+            folded
+            over lines
+  - {key: two,
+     uses: work}
+"""
+
+
+def test_every_part_has_the_line_of_its_key() -> None:
+    assert read(TEXT).lines == {
+        "$": 2,
+        "$.name": 2,
+        "$.inputs": 3,
+        "$.inputs.properties": 4,
+        "$.inputs.properties.id": 5,
+        "$.inputs.properties.id.type": 5,
+        "$.steps": 6,
+        "$.steps[0]": 7,
+        "$.steps[0].key": 7,
+        "$.steps[0].uses": 8,
+        "$.steps[0].with": 9,
+        "$.steps[0].with.list": 10,
+        "$.steps[0].with.list[0]": 11,
+        "$.steps[0].with.list[1]": 12,
+        "$.steps[0].with.list[1].text": 12,
+        "$.steps[1]": 15,
+        "$.steps[1].key": 15,
+        "$.steps[1].uses": 16,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("$.steps[1].uses", "line 16: no"),
+        ("$.steps[1].with.absent[3].x", "line 15: no"),
+        ("$.outputs.total", "line 2: no"),
+        ("$", "line 2: no"),
+        ("seed", "no"),
+        (None, "no"),
+    ],
+)
+def test_an_error_gets_the_line_of_the_nearest_part(path: str | None, said: str) -> None:
+    located = read(TEXT).locate(BadReference("no", field=path))
+    assert (type(located), located.detail, located.field) == (BadReference, said, path)
+
+
+def test_other_errors_pass() -> None:
+    other = InvalidInput("no", field="$.name")
+    with pytest.raises(InvalidInput) as passed, read(TEXT).located():
+        raise other
+    assert passed.value is other
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TEXT.replace("key: two", "key: one"), "line 15: $.steps[1].key: the key 'one' is that of"),
+        (
+            TEXT.replace("{key: two", "{kay: two"),
+            "line 15: $.steps[1]: 'key' is a required property",
+        ),
+        (TEXT + "colour: red\n", "line 17: $.colour: there is no field 'colour' here"),
+        (TEXT + "timeout: 8d\n", "line 17: $.timeout is '8d'"),
+        (TEXT.replace("type: integer", "type: whole"), "line 3: $.inputs is not a JSON Schema"),
+        (TEXT.replace("name: flow", "nmae: flow"), "line 2: "),
+        ("[]", "line 1: $: [] is not of type 'object'"),
+        ("", "$: None is not of type 'object'"),
+    ],
+)
+def test_reading_refuses_with_the_line(text: str, said: str) -> None:
+    with pytest.raises(InvalidBlueprint) as refused:
+        read(text)
+    assert refused.value.detail.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "     uses: work}",
+            "     uses: wrok}",
+            "line 16: $.steps[1].uses: there is no node 'wrok'",
+        ),
+        ("        - 1\n", "        - ${steps.two.x}\n", "line 11: $.steps[0].with.list[0]: "),
+        (
+            "            folded\n",
+            "            ${inputs..x}\n",
+            "line 12: $.steps[0].with.list[1].text: ",
+        ),
+        (
+            "    uses: work\n",
+            "    uses: ship\n",
+            "line 10: $.steps[0].with.list: node ship has no parameter",
+        ),
+    ],
+)
+def test_checking_refuses_with_the_line(old: str, new: str, said: str) -> None:
+    source = read(TEXT.replace(old, new))
+    with pytest.raises((InvalidBlueprint, BadReference)) as refused, source.located():
+        check_document(source.document, NODES)
+    assert refused.value.detail.startswith(said)
+
+
+def test_json_has_lines_too() -> None:
+    document = read(TEXT).document
+    assert read(json.dumps(document, indent=1)).document == document
+    assert read(json.dumps(document, indent=1)).lines["$.steps[1].uses"] > 10
+
+
+def test_a_long_key_over_many_values_does_not_multiply() -> None:
+    values = "1," * 50_000
+    text = (
+        f"name: f\nsteps:\n- key: a\n  uses: n\n  with:\n    ? {'k' * 90_000}\n    : [{values}]\n"
+    )
+    assert len(text) < MAX_DOCUMENT_BYTES
+    source: Source = read(text)
+    assert sum(map(len, source.lines)) < 10_000
+    check_document(source.document, NODES | {"n": NODES["work"]})
