@@ -4,45 +4,70 @@ Timing: request-time and background-worker. Model: sync. Guarantee: best-effort;
 truth. Failure: a message that could not be sent is sent again by the worker that holds the placement.
 """
 
-from collections.abc import Sequence
+import logging
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from celery import chain, signature
 from celery.canvas import Signature
+from kombu.exceptions import OperationalError
+
+from executions.blueprint.plan import Plan
 
 RUN_STEP = "executions.run_step"
 WINDOW = 10  # a message carries the rest of its chain, so long blueprints go in windows that extend themselves
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainSpec:
-    """Ids and names only: nothing of a tenant's data goes through the broker."""
+    """What is left of a run; only ids and names of it go through the broker, nothing of a tenant's data."""
 
     tenant_id: int
     execution_id: UUID
     epoch: int
     lane: str
-    blueprint: str
-    paths: Sequence[str]
+    plan: Plan
+    first: str  # the path of the next step
+
+    @property
+    def paths(self) -> list[str]:
+        """The steps of the next window; on the express lane one link runs all of them."""
+        if self.plan.express:
+            return [self.first]
+        position = self.plan.step(self.first).position
+        return [step.path for step in self.plan.steps[position : position + WINDOW]]
 
 
 def links(spec: ChainSpec) -> "list[Signature[Any]]":
     """The immutable signatures of the next window."""
+    suffix = " …" if spec.plan.express else ""
     return [
         signature(
             RUN_STEP,
             args=(spec.tenant_id, str(spec.execution_id), spec.epoch, path),
             immutable=True,
             # chain.apply_async(queue=…) would route the first link only.
-            options={"queue": spec.lane, "shadow": f"{spec.blueprint}/{path}"},
+            options={"queue": spec.lane, "shadow": f"{spec.plan.name}/{path}{suffix}"},
         )
-        for path in spec.paths[:WINDOW]
+        for path in spec.paths
     ]
 
 
 def publish(spec: ChainSpec, **options: Any) -> None:
     """Send the first link, which carries the others; raises kombu's OperationalError if it could not."""
-    if spec.paths:
-        chain(*links(spec)).apply_async(**options)
+    chain(*links(spec)).apply_async(**options)
+
+
+def publish_or_log(spec: ChainSpec, **options: Any) -> bool:
+    """Send it; false if the broker did not take it, since the worker's loop will send it again."""
+    try:
+        publish(spec, **options)
+    except OperationalError:
+        logger.warning(
+            "chain not sent; the worker will send it",
+            extra={"event": "CHAIN_NOT_SENT", "execution_id": str(spec.execution_id)},
+        )
+        return False
+    return True

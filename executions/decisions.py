@@ -1,32 +1,107 @@
-"""What follows from a step's result. Pure: sync, no state, no I/O."""
+"""What follows from how an attempt of a step ended. Pure: sync, no state, no I/O."""
 
 from dataclasses import dataclass
 
-from executions.blueprint.plan import Plan
+from executions.blueprint.plan import FailureMode, Guarantee, Plan, PlannedStep
+from executions.seeds import backoff_ms, derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult
+
+MAX_HELD_SECONDS = 60.0  # a longer backoff gives the slot away
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """What follows from a step's result."""
+    """What is written when an attempt has ended."""
 
     state: StepState
     next_step: str
-    outcome: ExecutionState | None
+    outcome: ExecutionState | None = None
+    retry_s: float | None = None  # the step is tried again, not before this many seconds
+    recovering: bool = False  # what is tried then is its recovery node
+    pause_s: float = 0.0  # the run goes on after this many seconds
+
+    @property
+    def wake_s(self) -> float:
+        """For how many seconds the run waits without a slot; 0 if it keeps it."""
+        if self.retry_s is not None and self.retry_s > MAX_HELD_SECONDS:
+            return self.retry_s
+        return self.pause_s
 
 
-_ENDS = {
-    Code.CANCELLED: (StepState.CANCELLED, ExecutionState.CANCELLED),
-    Code.TIMEOUT: (StepState.FAILED, ExecutionState.TIMED_OUT),
-}
-
-
-def after_step(plan: Plan, result: StepResult) -> Checkpoint:
-    """A success leads to the next step or to the end; a failure ends the run."""
+def after_step(
+    plan: Plan,
+    result: StepResult,
+    *,
+    seed: int,
+    recovering: bool = False,
+    run_is_over: bool = False,
+) -> Checkpoint:
+    """Decide by the step's failure mode; `run_is_over` says that the run has used up its own time."""
+    step = plan.step(result.step)
     if result.code is None:
-        following = plan.after(result.step)
-        outcome = None if following else ExecutionState.SUCCEEDED
-        return Checkpoint(state=StepState.SUCCEEDED, next_step=following, outcome=outcome)
-    state, ended = _ENDS.get(result.code, (StepState.FAILED, ExecutionState.FAILED))
-    return Checkpoint(state=state, next_step="", outcome=ended)
+        return _onward(plan, step, StepState.SUCCEEDED, pause_s=result.pause_s)
+    if result.code is Code.CANCELLED:
+        return _end(step, ExecutionState.CANCELLED)
+    if run_is_over:
+        return _end(step, ExecutionState.TIMED_OUT)
+    if result.code is Code.BUDGET_EXCEEDED or recovering:
+        return _abort(step, result.code)
+    return _failed(plan, step, result.code, attempt=result.attempt, seed=seed)
+
+
+def after_skip(plan: Plan, path: str) -> Checkpoint:
+    """The step's condition did not hold."""
+    return _onward(plan, plan.step(path), StepState.SKIPPED)
+
+
+def after_loss(plan: Plan, path: str, *, recovering: bool) -> Checkpoint | None:
+    """The worker was lost in the middle of a step; none means that it may run again, which uses no attempt."""
+    step = plan.step(path)
+    if recovering or step.guarantee not in {Guarantee.AT_MOST_ONCE, Guarantee.BEST_EFFORT}:
+        return None
+    if step.guarantee is Guarantee.BEST_EFFORT:
+        return _onward(plan, step, StepState.FAILED)
+    return _acted(plan, step, step.on_failure, Code.OUTCOME_UNKNOWN)
+
+
+def _failed(plan: Plan, step: PlannedStep, code: Code, *, attempt: int, seed: int) -> Checkpoint:
+    if step.on_failure is not FailureMode.RETRY:
+        return _acted(plan, step, step.on_failure, code)
+    if not code.retryable or attempt >= step.attempts:
+        return _acted(plan, step, step.then, code)
+    wait_ms = backoff_ms(code.base_ms, seed=derive_seed(seed, step.position), attempt=attempt - 1)
+    return Checkpoint(state=StepState.RETRYING, next_step=step.path, retry_s=wait_ms / 1000)
+
+
+def _acted(plan: Plan, step: PlannedStep, mode: FailureMode, code: Code) -> Checkpoint:
+    if mode is FailureMode.CONTINUE:
+        return _onward(plan, step, StepState.FAILED)
+    if mode is FailureMode.RECOVER:
+        return Checkpoint(
+            state=StepState.RETRYING, next_step=step.path, retry_s=0.0, recovering=True
+        )
+    return _abort(step, code)
+
+
+def _abort(step: PlannedStep, code: Code) -> Checkpoint:
+    timed_out = code is Code.TIMEOUT
+    return _end(step, ExecutionState.TIMED_OUT if timed_out else ExecutionState.FAILED)
+
+
+def _end(step: PlannedStep, outcome: ExecutionState) -> Checkpoint:
+    cancelled = outcome is ExecutionState.CANCELLED
+    state = StepState.CANCELLED if cancelled else StepState.FAILED
+    return Checkpoint(state=state, next_step="", outcome=outcome)
+
+
+def _onward(plan: Plan, step: PlannedStep, state: StepState, *, pause_s: float = 0.0) -> Checkpoint:
+    following = plan.after(step.path)
+    # After a pause, the wake-up ends a run of which nothing is left.
+    over = not following and not pause_s
+    return Checkpoint(
+        state=state,
+        next_step=following,
+        outcome=ExecutionState.SUCCEEDED if over else None,
+        pause_s=pause_s,
+    )

@@ -4,21 +4,22 @@ Timing: request-time and background-worker. Model: sync. Guarantee: at-least-onc
 worker that holds it sends. Failure: the broker's errors are logged and swallowed, the row is the truth.
 """
 
-import logging
-from uuid import UUID
+import json
 
 from celery import current_app
-from kombu.exceptions import OperationalError
 
-from executions.blueprint.plan import plan
-from executions.chain import ChainSpec, publish
-from executions.models import Execution
+from executions.blueprint.plan import plan_of
+from executions.chain import ChainSpec, publish_or_log
 from executions.placement.admission import Placed, admit
 from executions.scope import run_scope
+from executions.transitions.statement import fetch_row
 from tenants.scope import login_scope
 
 BOUNDED_SECONDS = 0.2
-logger = logging.getLogger(__name__)
+LEFT = """
+SELECT e.next_step, v.content, v.content_hash
+FROM executions_execution e JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
+WHERE e.id = %(execution)s::uuid AND e.outcome = '' AND e.next_step <> '' AND e.wake_at IS NULL"""
 
 
 def admit_and_send(*, bounded: bool = False) -> None:
@@ -34,45 +35,29 @@ def send(placed: Placed, *, bounded: bool = False) -> bool:
     spec = _spec(placed)
     if spec is None:
         return True
-    try:
-        if bounded:
-            _publish_bounded(spec)
-        else:
-            publish(spec)
-    except OperationalError:
-        logger.warning(
-            "chain not sent; the worker will send it",
-            extra={"event": "CHAIN_NOT_SENT", "execution_id": str(placed.execution_id)},
-        )
-        return False
-    return True
+    return _publish_bounded(spec) if bounded else publish_or_log(spec)
 
 
-def _publish_bounded(spec: ChainSpec) -> None:
+def _publish_bounded(spec: ChainSpec) -> bool:
     limits = {"socket_timeout": BOUNDED_SECONDS, "socket_connect_timeout": BOUNDED_SECONDS}
     options = {**current_app.conf.broker_transport_options, **limits}
     with current_app.connection_for_write(
         transport_options=options, connect_timeout=BOUNDED_SECONDS
     ) as connection:
-        publish(spec, connection=connection, retry=False)
+        return publish_or_log(spec, connection=connection, retry=False)
 
 
 def _spec(placed: Placed) -> ChainSpec | None:
     with run_scope(placed.tenant_id):
-        run = _unfinished(placed.execution_id)
-    if run is None:
+        row = fetch_row(LEFT, {"execution": placed.execution_id})
+    if row is None:
         return None
-    planned = plan(run.blueprint_version.content)
+    next_step, content, content_hash = row
     return ChainSpec(
         tenant_id=placed.tenant_id,
         execution_id=placed.execution_id,
         epoch=placed.epoch,
         lane=placed.lane,
-        blueprint=planned.name,
-        paths=[step.path for step in planned.from_path(run.next_step)],
+        plan=plan_of(content_hash, json.loads(content)),
+        first=next_step,
     )
-
-
-def _unfinished(execution_id: UUID) -> Execution | None:
-    runs = Execution.objects.select_related("blueprint_version").filter(pk=execution_id, outcome="")
-    return runs.exclude(next_step="").first()

@@ -23,7 +23,11 @@ def run_step(
 ) -> None:
     """Run the step that task_prerun has claimed."""
     try:
-        current_links().run(str(self.request.id), path, is_last_of_window=not self.request.chain)
+        last = not self.request.chain
+        goes_on = current_links().run(str(self.request.id), path, is_last_of_window=last)
+        if not goes_on:
+            # Parked, or begun anew under another epoch: a success that is not followed by the next link.
+            self.request.chain = None
     except (Ignore, StepFailed):
         raise
     except BaseException:

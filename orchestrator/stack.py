@@ -171,6 +171,7 @@ def _stack(
         "BASE_HOST": "localhost",
         "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
         "ISOLANE_NODE_PACKAGES": os.environ.get("ISOLANE_NODE_PACKAGES", "demo_shop hello"),
+        "ISOLANE_TASK_PACKAGES": os.environ.get("ISOLANE_TASK_PACKAGES", ""),
         "ISOLANE_NODE_PATHS": os.environ.get("ISOLANE_NODE_PATHS", str(examples)),
     }
     return Stack(

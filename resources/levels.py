@@ -21,9 +21,17 @@ class Decision:
     reason: str
 
 
-def choose(*, required: Isolation, trusted: bool, available: Collection[Isolation]) -> Decision:
-    """The weakest available level that satisfies the tenant's requirement and its trust."""
+def choose(
+    *,
+    required: Isolation,
+    trusted: bool,
+    available: Collection[Isolation],
+    requested: Isolation | None = None,
+) -> Decision:
+    """The weakest available level that satisfies the tenant's requirement, its trust and the blueprint's request."""
     floor, reason = required, f"the tenant requires {required}"
+    if requested is not None and requested.strictness > floor.strictness:
+        floor, reason = requested, f"the blueprint asks for {requested}"
     if not trusted and floor is Isolation.SHARED:
         floor, reason = (
             Isolation.PROCESS,
@@ -36,7 +44,7 @@ def choose(*, required: Isolation, trusted: bool, available: Collection[Isolatio
     if not fitting:
         offered = ", ".join(sorted(available)) or "nothing"
         way_out = "Enable that level on a worker"
-        if required is Isolation.SHARED:
+        if not trusted and required is Isolation.SHARED:
             way_out += ", or mark the tenant as trusted ('isolane tenants set NAME --trusted')"
         raise IsolationUnavailable(
             f"This run needs isolation {floor} or stricter ({reason}), and the workers offer {offered}. {way_out}."

@@ -108,7 +108,7 @@ def _wipe() -> None:
             ).fetchall()
         ]
         tables += [
-            "placement_ticket", "placement_worker", "placement_catalogue", "tenants_auditentry", "tenants_apikey",
+            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "tenants_auditentry", "tenants_apikey",
             "tenants_membership", "tenants_user", "django_session", "django_admin_log",
         ]  # fmt: skip
         connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
@@ -120,6 +120,6 @@ def _wipe() -> None:
         connection.execute(
             "UPDATE tenants_tenant SET status = 'active', trusted = true, required_isolation = 'shared'"
         )
-        connection.execute("UPDATE tenants_quota SET max_running = 5")
+        connection.execute("UPDATE tenants_quota SET max_running = 5, budget = '{}'")
         for tenant_id in gone:
             connection.execute(f'DROP ROLE IF EXISTS "isolane_t_{tenant_id}"')

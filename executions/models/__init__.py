@@ -1,8 +1,19 @@
-"""Tables of one tenant: what it may run, what ran, and what happened."""
+"""Tables of one tenant: what it may run, what ran, what happened and what it cost."""
 
 from executions.models.blueprint import Blueprint, BlueprintVersion
+from executions.models.cost import CostRecord, MonthlyCost
 from executions.models.event import ExecutionEvent
 from executions.models.execution import Execution
+from executions.models.log import StepLog
 from executions.models.step import Step
 
-__all__ = ["Blueprint", "BlueprintVersion", "Execution", "ExecutionEvent", "Step"]
+__all__ = [
+    "Blueprint",
+    "BlueprintVersion",
+    "CostRecord",
+    "Execution",
+    "ExecutionEvent",
+    "MonthlyCost",
+    "Step",
+    "StepLog",
+]

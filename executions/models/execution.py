@@ -3,6 +3,7 @@
 import uuid
 
 from django.db import models
+from django.db.models import Value
 
 from executions.models.blueprint import BlueprintVersion
 from executions.states import TERMINAL_EXECUTION, ExecutionState
@@ -20,8 +21,22 @@ class Execution(models.Model):
     outcome = models.TextField(blank=True, default="")
     code = models.CharField(max_length=40, blank=True, default="")
     message = models.TextField(blank=True, default="")
+    # What is marked sensitive is masked here; the whole is sealed beside it.
     inputs = models.JSONField(default=dict)
+    sealed_inputs = models.BinaryField(null=True)
+    variables = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
+    sealed_variables = models.BinaryField(null=True)
+    outputs = models.JSONField(
+        null=True, help_text="What the blueprint's outputs came to; sensitive values masked."
+    )
+    labels = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
+    costs = models.JSONField(
+        default=dict,
+        db_default=Value({}, models.JSONField()),
+        help_text="What all attempts cost together, by kind.",
+    )
     seed = models.BigIntegerField()
+    express = models.BooleanField(default=False, db_default=False)
     isolation = models.CharField(max_length=16)
     isolation_reason = models.CharField(max_length=200)
     catalogue = models.CharField(
@@ -31,10 +46,23 @@ class Execution(models.Model):
     version = models.PositiveIntegerField(default=0)
     next_step = models.CharField(max_length=200, blank=True, default="")
     last_event = models.PositiveIntegerField(default=0, help_text="The number of the newest event.")
+    last_log = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="The number of the newest log line."
+    )
+    wake_at = models.DateTimeField(
+        null=True, help_text="Until when it waits, without a slot, before it goes on."
+    )
     losses = models.PositiveIntegerField(
         default=0, help_text="Placements lost in a row without a checkpoint between them."
     )
     requested_by = models.CharField(max_length=200)
+    request_id = models.CharField(max_length=64, default="", db_default="", blank=True)
+    # The key under which it was submitted, and the hash of what was submitted with it.
+    idempotency_key = models.CharField(max_length=200, default="", db_default="", blank=True)
+    request_hash = models.CharField(max_length=64, default="", db_default="", blank=True)
+    replay_of = models.UUIDField(
+        null=True, help_text="The run whose seed and inputs it repeats, to compare."
+    )
     worker = models.CharField(
         max_length=200, blank=True, default="", help_text="Where it ran last."
     )
@@ -44,6 +72,11 @@ class Execution(models.Model):
 
     class Meta:
         constraints = (
+            models.UniqueConstraint(
+                fields=("idempotency_key",),
+                condition=~models.Q(idempotency_key=""),
+                name="execution_key_once",
+            ),
             models.CheckConstraint(
                 condition=models.Q(state__in=ExecutionState.values), name="execution_state_known"
             ),

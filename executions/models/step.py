@@ -19,10 +19,19 @@ class Step(models.Model):
     state = models.TextField(choices=StepState.choices, default=StepState.PENDING)
     attempt = models.PositiveIntegerField(default=0)
     epoch = models.PositiveIntegerField(default=0, help_text="The placement that claimed it last.")
+    inputs = models.JSONField(
+        null=True, help_text="The parameters of its last attempt; sensitive values masked."
+    )
+    # What is marked sensitive is masked here; the whole is sealed beside it.
     output = models.JSONField(null=True)
+    sealed_output = models.BinaryField(null=True)
     code = models.CharField(max_length=40, blank=True, default="")
     message = models.TextField(blank=True, default="")
     cause = models.TextField(blank=True, default="")
+    retry_at = models.DateTimeField(null=True, help_text="Not to be tried again before.")
+    recovering = models.BooleanField(
+        default=False, db_default=False, help_text="What runs next is its recovery node."
+    )
     # Says, after a lost connection, whether the checkpoint was written.
     token = models.UUIDField(null=True)
     started_at = models.DateTimeField(null=True)

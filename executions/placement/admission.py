@@ -11,42 +11,56 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from executions.placement.rules import Decision, FreeWorker, Snapshot, WaitingTicket, decide
+from executions.transitions.statement import fetch_row
 from tenants.scope import platform_scope
 
 ADMISSION_LOCK = 7_231_002
 BATCH = 200
 
+# The counter first: whoever holds the lock reads it again afterwards, and then sees that we have been here.
+LOCK = "SELECT nextval('placement_dirty'), pg_try_advisory_xact_lock(%(lock)s)"
+DIRTY = "SELECT last_value FROM placement_dirty"
+
+# A statement of its own, after the lock: it must see what the last holder has committed.
 # Only what fits a free worker is ranked: runs that nobody can take must not stand in the way of their tenant's others.
-WAITING = """
-SELECT execution_id, tenant_id, isolation, catalogue_id, free FROM (
-    SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id, t.waiting_since,
+SNAPSHOT = """
+WITH free_worker AS (
+    SELECT w.boot, w.lane, w.capacity - count(t.execution_id) AS free, w.catalogue_id AS catalogue, w.isolation_levels
+    FROM placement_worker w LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = 'placed'
+    WHERE w.lease_until > now() AND NOT w.draining
+    GROUP BY w.boot HAVING w.capacity > count(t.execution_id)
+), offer AS (
+    SELECT DISTINCT catalogue, jsonb_array_elements_text(isolation_levels) AS level FROM free_worker
+), held AS (
+    SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = 'placed' GROUP BY tenant_id
+), ranked AS (
+    SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id AS catalogue, t.waiting_since,
            q.max_running - coalesce(held.n, 0) AS free,
            row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.waiting_since) AS place
     FROM placement_ticket t
-    JOIN unnest(%(catalogues)s::text[], %(levels)s::text[]) AS offer(catalogue, level)
-      ON offer.catalogue = t.catalogue_id AND offer.level = t.isolation
+    JOIN offer ON offer.catalogue = t.catalogue_id AND offer.level = t.isolation
     JOIN tenants_tenant n ON n.id = t.tenant_id AND n.status = 'active'
     JOIN tenants_quota q ON q.tenant_id = t.tenant_id
-    LEFT JOIN (SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = 'placed' GROUP BY tenant_id) held
-           ON held.tenant_id = t.tenant_id
+    LEFT JOIN held ON held.tenant_id = t.tenant_id
     WHERE t.state = 'waiting' AND NOT t.cancel_requested
-) ranked
-WHERE place <= free ORDER BY waiting_since LIMIT %(batch)s"""
-
-WORKERS = """
-SELECT w.boot, w.lane, w.capacity - count(t.execution_id), w.catalogue_id, w.isolation_levels
-FROM placement_worker w LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = 'placed'
-WHERE w.lease_until > now() AND NOT w.draining
-GROUP BY w.boot HAVING w.capacity > count(t.execution_id)"""
+), next AS (
+    SELECT * FROM ranked WHERE place <= free ORDER BY waiting_since LIMIT %(batch)s
+)
+SELECT (SELECT json_agg(row_to_json(free_worker)) FROM free_worker)::text,
+       (SELECT json_agg(row_to_json(next) ORDER BY waiting_since) FROM next)::text"""
 
 PLACE = """
-UPDATE placement_ticket t SET state = 'placed', worker_id = d.boot
-FROM unnest(%(executions)s::uuid[], %(boots)s::uuid[]) AS d(execution, boot)
-WHERE t.execution_id = d.execution AND t.state = 'waiting'
-RETURNING t.execution_id, t.tenant_id, t.epoch, t.worker_id"""
+WITH placed AS (
+    UPDATE placement_ticket t
+    SET state = 'placed', worker_id = d.boot, deadline = now() + make_interval(secs => t.time_left)
+    FROM unnest(%(executions)s::uuid[], %(boots)s::uuid[]) AS d(execution, boot)
+    WHERE t.execution_id = d.execution AND t.state = 'waiting'
+    RETURNING t.execution_id, t.tenant_id, t.epoch, t.worker_id
+)
+SELECT json_agg(json_build_array(execution_id, tenant_id, epoch, worker_id))::text FROM placed"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,86 +77,75 @@ class Placed:
 def admit() -> list[Placed]:
     """Place what fits, until nobody has asked for more meanwhile. The caller publishes, outside the lock."""
     placed: list[Placed] = []
-    with platform_scope(), connection.cursor() as cursor:
-        cursor.execute("SELECT nextval('placement_dirty')")
+    with platform_scope():
         while True:
-            dirty = _dirty(cursor)
-            batch = _pass(cursor)
+            dirty, batch = _pass()
             if batch is None:
                 return placed
             placed += batch
             # Somebody who found the lock taken has raised the counter before: look again for him.
-            if _dirty(cursor) == dirty and len(batch) < BATCH:
+            if len(batch) < BATCH and _value(DIRTY) == dirty:
                 return placed
 
 
-def _pass(cursor: Any) -> list[Placed] | None:
-    """One round under the lock; none if another process holds it."""
+def _pass() -> tuple[int, list[Placed] | None]:
+    """One round under the lock, and the counter before it; none if another process holds the lock."""
     with transaction.atomic():
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [ADMISSION_LOCK])
-        if not cursor.fetchone()[0]:
-            return None
-        decisions = decide(_snapshot(cursor))
-        return list(_place(cursor, decisions)) if decisions else []
+        row = fetch_row(LOCK, {"lock": ADMISSION_LOCK})
+        dirty, held = row or (0, False)
+        if not held:
+            return dirty, None
+        decisions = decide(_snapshot())
+        return dirty, list(_place(decisions)) if decisions else []
 
 
-def _snapshot(cursor: Any) -> Snapshot:
-    cursor.execute(WORKERS)
+def _snapshot() -> Snapshot:
+    found = fetch_row(SNAPSHOT, {"batch": BATCH}) or ("", "")
     workers = [
         FreeWorker(
-            boot=row[0],
-            lane=row[1],
-            free=row[2],
-            catalogue=row[3],
-            isolation_levels=frozenset(_json(row[4])),
+            boot=UUID(row["boot"]),
+            lane=row["lane"],
+            free=row["free"],
+            catalogue=row["catalogue"],
+            isolation_levels=frozenset(row["isolation_levels"]),
         )
-        for row in cursor.fetchall()
+        for row in _rows(found[0])
     ]
-    if not workers:
-        return Snapshot(waiting=(), workers=(), free_by_tenant={})
-    offers = sorted(
-        {(worker.catalogue, level) for worker in workers for level in worker.isolation_levels}
-    )
-    cursor.execute(
-        WAITING,
-        {
-            "catalogues": [catalogue for catalogue, _ in offers],
-            "levels": [level for _, level in offers],
-            "batch": BATCH,
-        },
-    )
-    rows = cursor.fetchall()
+    rows = _rows(found[1])
     waiting = [
-        WaitingTicket(execution_id=row[0], tenant_id=row[1], isolation=row[2], catalogue=row[3])
+        WaitingTicket(
+            execution_id=UUID(row["execution_id"]),
+            tenant_id=row["tenant_id"],
+            isolation=row["isolation"],
+            catalogue=row["catalogue"],
+        )
         for row in rows
     ]
-    return Snapshot(
-        waiting=waiting, workers=workers, free_by_tenant={row[1]: row[4] for row in rows}
-    )
+    free = {row["tenant_id"]: row["free"] for row in rows}
+    return Snapshot(waiting=waiting, workers=workers, free_by_tenant=free)
 
 
-def _place(cursor: Any, decisions: list[Decision]) -> Iterator[Placed]:
-    lanes = {decision.boot: decision.lane for decision in decisions}
-    cursor.execute(
-        PLACE,
-        {
-            "executions": [decision.execution_id for decision in decisions],
-            "boots": [decision.boot for decision in decisions],
-        },
-    )
-    for execution_id, tenant_id, epoch, boot in cursor.fetchall():
+def _place(decisions: list[Decision]) -> Iterator[Placed]:
+    lanes = {str(decision.boot): decision.lane for decision in decisions}
+    executions = [decision.execution_id for decision in decisions]
+    boots = [decision.boot for decision in decisions]
+    for execution_id, tenant_id, epoch, boot in _rows(
+        _value(PLACE, {"executions": executions, "boots": boots})
+    ):
         yield Placed(
-            execution_id=execution_id, tenant_id=tenant_id, epoch=epoch, boot=boot, lane=lanes[boot]
+            execution_id=UUID(execution_id),
+            tenant_id=tenant_id,
+            epoch=epoch,
+            boot=UUID(boot),
+            lane=lanes[boot],
         )
 
 
-def _dirty(cursor: Any) -> int:
-    cursor.execute("SELECT last_value FROM placement_dirty")
-    value: int = cursor.fetchone()[0]
-    return value
+def _value(statement: str, parameters: dict[str, Any] | None = None) -> Any:
+    row = fetch_row(statement, parameters or {})
+    return row[0] if row else None
 
 
-def _json(value: Any) -> list[str]:
-    """Django's connections hand JSON over as text."""
-    decoded: list[str] = json.loads(value)
-    return decoded
+def _rows(text: str | None) -> list[Any]:
+    rows: list[Any] = json.loads(text) if text else []
+    return rows

@@ -28,7 +28,7 @@ WITH me AS (
     SET lease_until = now() + make_interval(secs => %(lease)s), draining = draining OR %(draining)s
     WHERE boot = %(boot)s AND lease_until > now() RETURNING boot
 )
-SELECT me.boot, t.execution_id, t.tenant_id, t.epoch, t.cancel_requested
+SELECT me.boot, t.execution_id, t.tenant_id, t.epoch, t.cancel_requested, coalesce(t.deadline <= now(), false)
 FROM me LEFT JOIN placement_ticket t ON t.worker_id = me.boot AND t.state = 'placed'"""
 
 
@@ -46,6 +46,7 @@ class Held:
     tenant_id: int
     epoch: int
     cancel_requested: bool
+    overdue: bool = False  # its run has used up its time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +94,13 @@ def renew(boot: UUID, *, draining: bool) -> list[Held] | None:
     if not rows:
         return None
     return [
-        Held(execution_id=row[1], tenant_id=row[2], epoch=row[3], cancel_requested=row[4])
+        Held(
+            execution_id=row[1],
+            tenant_id=row[2],
+            epoch=row[3],
+            cancel_requested=row[4],
+            overdue=row[5],
+        )
         for row in rows
         if row[1] is not None
     ]
@@ -122,10 +129,10 @@ def remove(boot: UUID) -> None:
 
 def current_offer() -> Offer:
     """What the living workers offer; while none lives, what the last one did, so that submissions are not lost."""
-    newest = living().order_by("-started_at").first()
-    if newest is not None:
-        levels = {Isolation(level) for worker in living() for level in worker.isolation_levels}
-        return Offer(catalogue=newest.catalogue_id, isolation_levels=frozenset(levels))
+    workers = list(living().order_by("-started_at"))
+    if workers:
+        levels = {Isolation(level) for worker in workers for level in worker.isolation_levels}
+        return Offer(catalogue=workers[0].catalogue_id, isolation_levels=frozenset(levels))
     catalogue = Catalogue.objects.order_by("-offered_at").first()
     if catalogue is None:
         raise NoWorkerYet(

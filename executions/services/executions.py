@@ -1,29 +1,38 @@
-"""Submitting and cancelling executions. Services write tickets and never publish.
+"""Submitting, replaying and cancelling executions. Services write tickets and never publish.
 
-Timing: request-time. Model: sync. Guarantee: exactly-once; one transaction writes run and ticket, or neither.
-Failure: bubble, as an IsolaneError with code and field.
+Timing: request-time. Model: sync. Guarantee: exactly-once; one statement writes run and ticket, or neither, and of two
+submissions with the same idempotency key one is written. Failure: bubble, as an IsolaneError with code and field.
 """
 
+import json
 import secrets
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import transaction
-from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
+from executions import idempotency
 from executions.blueprint.inputs import check_inputs
-from executions.blueprint.plan import plan
-from executions.models import BlueprintVersion, Execution, ExecutionEvent, Step
-from executions.placement.models import Ticket
+from executions.blueprint.plan import Plan, plan_of
+from executions.idempotency import Seen
+from executions.masking import mask_fields
+from executions.models import BlueprintVersion, Execution
 from executions.placement.workers import Offer, current_offer
+from executions.sealing import seal, unseal
 from executions.seeds import SEED_BITS
+from executions.services.blueprints import version as published_version
 from executions.states import ExecutionState
 from executions.transitions.cancel import cancel
+from executions.transitions.submit import Submission, write_submission
+from isolane.protocol import ProtocolError, dump
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
 from resources.levels import Decision, choose
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope, tenant_scope
+
+MAX_KEY = 200
 
 
 class AlreadyEnded(Conflict):
@@ -32,80 +41,125 @@ class AlreadyEnded(Conflict):
     code = "already_ended"
 
 
-def submit(
-    *,
-    tenant: TenantRef,
-    blueprint: str,
-    inputs: dict[str, Any],
-    requested_by: str,
-    version: int | None = None,
-    seed: int | None = None,
-) -> Execution:
-    """Write a run, its steps and its ticket; it starts when a slot is free."""
-    if seed is not None and not 0 <= seed < 2**SEED_BITS:
-        raise InvalidInput(
-            f"seed is {seed}; use a whole number from 0 to 2^{SEED_BITS} - 1.", field="seed"
-        )
+class IdempotencyConflict(Conflict):
+    """The same key came with something else."""
+
+    code = "idempotency_conflict"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What somebody asks to be run."""
+
+    blueprint: str
+    inputs: dict[str, Any]
+    requested_by: str
+    version: int | None = None
+    seed: int | None = None
+    request_id: str = ""
+    idempotency_key: str = ""
+    replay_of: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submitted:
+    """The run, and whether this very request made it."""
+
+    execution: Execution
+    is_new: bool
+
+
+def submit(*, tenant: TenantRef, **request: Any) -> Execution:
+    """Write a run, its steps and its ticket; it starts when a slot is free. Takes the fields of a Request."""
+    return submit_once(tenant, Request(**request)).execution
+
+
+def submit_once(tenant: TenantRef, request: Request) -> Submitted:
+    """The same, but a key that was used before gives the run that it made, or is refused if it came with else."""
+    _check(request)
+    digest = ""
+    if request.idempotency_key:
+        digest = _digest(request)
+        if idempotency.check(tenant.id, request.idempotency_key, digest) is not Seen.NEW:
+            # The row decides; a run that was dropped since has freed its key.
+            with tenant_scope(tenant):
+                if found := _found(request, digest):
+                    return Submitted(execution=found, is_new=False)
+    submitted = _submit(tenant, request, digest)
+    if request.idempotency_key:
+        idempotency.remember(tenant.id, request.idempotency_key, digest)
+    return submitted
+
+
+def _submit(tenant: TenantRef, request: Request, digest: str) -> Submitted:
     with platform_scope():
         offer = current_offer()
-        isolation = _isolation(tenant, offer)
+        row = Tenant.objects.get(pk=tenant.id)
     with tenant_scope(tenant):
-        found = _version(blueprint, version)
-        check_inputs(found.content, inputs)
-        return _write(
-            tenant=tenant,
-            version=found,
-            inputs=inputs,
-            isolation=isolation,
-            offer=offer,
-            requested_by=requested_by,
-            seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+        version = published_version(request.blueprint, request.version)
+        check_inputs(version.content, request.inputs)
+        plan = plan_of(version.content_hash, version.content)
+        submission = _submission(
+            tenant, request, version, plan, _isolation(row, plan, offer), offer, digest
         )
+        if not write_submission(submission):
+            # The key was taken a moment ago, unless it is our own row, written over a connection that was then lost.
+            found = _found(request, digest)
+            if found is not None and found.pk != submission.execution_id:
+                return Submitted(execution=found, is_new=False)
+    return Submitted(execution=_row(submission), is_new=True)
 
 
-def _write(
-    *,
+def _submission(
     tenant: TenantRef,
+    request: Request,
     version: BlueprintVersion,
-    inputs: dict[str, Any],
+    plan: Plan,
     isolation: Decision,
     offer: Offer,
-    requested_by: str,
-    seed: int,
-) -> Execution:
-    steps = plan(version.content).steps
-    now = timezone.now()
-    execution = Execution(
-        id=uuid4(),
-        blueprint_version=version,
-        inputs=inputs,
-        seed=seed,
+    digest: str,
+) -> Submission:
+    execution_id = uuid4()
+    hidden = plan.sensitive_inputs & set(request.inputs)
+    return Submission(
+        execution_id=execution_id,
+        tenant_id=tenant.id,
+        version_id=version.pk,
+        plan=plan,
+        inputs=dump(mask_fields(request.inputs, hidden)).decode(),
+        sealed_inputs=seal(execution_id, request.inputs) if hidden else None,
+        labels=dump(dict(plan.labels)).decode(),
+        seed=secrets.randbits(SEED_BITS) if request.seed is None else request.seed,
         isolation=isolation.level,
         isolation_reason=isolation.reason,
         catalogue=offer.catalogue,
-        next_step=steps[0].path,
-        last_event=1,
-        requested_by=requested_by,
+        requested_by=request.requested_by,
+        request_id=request.request_id,
+        idempotency_key=request.idempotency_key,
+        request_hash=digest,
+        replay_of=request.replay_of,
     )
-    with transaction.atomic():
-        execution.save(force_insert=True)
-        Step.objects.bulk_create(
-            [
-                Step(execution=execution, position=step.position, path=step.path, uses=step.uses)
-                for step in steps
-            ]
-        )
-        ExecutionEvent.objects.create(
-            execution=execution, sequence=1, at=now, kind="execution.queued"
-        )
-        Ticket.objects.create(
-            execution_id=execution.id,
-            tenant_id=tenant.id,
-            isolation=isolation.level,
-            catalogue_id=offer.catalogue,
-            waiting_since=now,
-        )
-    return execution
+
+
+def replay(tenant: TenantRef, execution_id: UUID, *, requested_by: str, request_id: str = "") -> Execution:
+    """Run a run's version again with its seed and inputs; steps declared deterministic must come to the same."""
+    with tenant_scope(tenant):
+        runs = Execution.objects.select_related("blueprint_version__blueprint")
+        original = runs.filter(pk=execution_id).first()
+        if original is None:
+            raise NotFound(f"There is no execution exec_{execution_id}.", field="id")
+        sealed = original.sealed_inputs
+        inputs = unseal(original.pk, bytes(sealed)) if sealed else original.inputs
+    request = Request(
+        blueprint=original.blueprint_version.blueprint.name,
+        version=original.blueprint_version.number,
+        inputs=inputs,
+        seed=original.seed,
+        requested_by=requested_by,
+        request_id=request_id,
+        replay_of=original.pk,
+    )
+    return submit_once(tenant, request).execution
 
 
 def request_cancel(execution_id: UUID, *, actor: str) -> ExecutionState:
@@ -119,21 +173,54 @@ def request_cancel(execution_id: UUID, *, actor: str) -> ExecutionState:
     return state
 
 
-def _isolation(tenant: TenantRef, offer: Offer) -> Decision:
-    row = Tenant.objects.get(pk=tenant.id)
-    return choose(
-        required=Isolation(row.required_isolation),
-        trusted=row.trusted,
-        available=offer.isolation_levels,
-    )
+def _check(request: Request) -> None:
+    seed, key = request.seed, request.idempotency_key
+    if seed is not None and not 0 <= seed < 2**SEED_BITS:
+        raise InvalidInput(
+            f"seed is {seed}; use a whole number from 0 to 2^{SEED_BITS} - 1.", field="seed"
+        )
+    if len(key) > MAX_KEY or not key.isprintable():
+        raise InvalidInput(
+            f"The idempotency key must be at most {MAX_KEY} printable characters.",
+            field="idempotency_key",
+        )
 
 
-def _version(blueprint: str, number: int | None) -> BlueprintVersion:
-    versions = BlueprintVersion.objects.select_related("blueprint").filter(
-        blueprint__name=blueprint
-    )
-    found = (versions.filter(number=number) if number else versions.order_by("-number")).first()
-    if found is None:
-        wanted = f"{blueprint}@{number}" if number else blueprint
-        raise NotFound(f"There is no blueprint {wanted!r}; publish one first.", field="blueprint")
+def _digest(request: Request) -> str:
+    """The same request has the same digest. Keyed, since inputs may hold what nobody must guess from it."""
+    asked = [request.blueprint, request.version, request.inputs, request.seed]
+    return salted_hmac("executions.request", _canonical(asked), algorithm="sha256").hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
+    try:
+        dump(value)  # refuses what cannot be stored
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    except ProtocolError as error:
+        raise InvalidInput(f"inputs: {error}.", field="inputs") from None
+
+
+def _found(request: Request, digest: str) -> Execution | None:
+    if not request.idempotency_key:
+        return None
+    found = Execution.objects.filter(idempotency_key=request.idempotency_key).first()
+    if found is not None and found.request_hash != digest:
+        raise IdempotencyConflict(
+            f"The idempotency key {request.idempotency_key!r} was used for another request;"
+            " take a new key, or send the same request.",
+            field="idempotency_key",
+        )
     return found
+
+
+def _row(submission: Submission) -> Execution:
+    return Execution(id=submission.execution_id, seed=submission.seed, state=ExecutionState.QUEUED)
+
+
+def _isolation(tenant: Tenant, plan: Plan, offer: Offer) -> Decision:
+    return choose(
+        required=Isolation(tenant.required_isolation),
+        trusted=tenant.trusted,
+        available=offer.isolation_levels,
+        requested=Isolation(plan.isolation) if plan.isolation else None,
+    )

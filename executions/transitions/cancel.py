@@ -9,7 +9,7 @@ from isolane.results import Code
 
 CANCEL_PLACED = """
 UPDATE public.placement_ticket SET cancel_requested = true
-WHERE execution_id = %(execution)s AND state = 'placed' RETURNING execution_id"""
+WHERE execution_id = %(execution)s::uuid AND state = 'placed' RETURNING execution_id"""
 
 
 def cancel(execution_id: UUID, *, message: str) -> ExecutionState | None:

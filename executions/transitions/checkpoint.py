@@ -1,56 +1,168 @@
-"""The checkpoint: what a step came to, the step that is next and, at the end, the run's outcome; one statement."""
+"""The checkpoint: how an attempt ended, the step that is next and, at the end, the run's outcome; one statement."""
 
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
-from psycopg.types.json import Jsonb
-
 from executions.decisions import Checkpoint
+from executions.records import Line, Record
+from executions.states import TERMINAL_STEP
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
-from isolane.results import StepResult
 
-CHECKPOINT = f"""
+_CHECKPOINT = f"""
 WITH {FENCE}, {LOCKED_RUN}, step AS (
     UPDATE executions_step s
-    SET state = %(state)s, output = %(output)s, code = %(code)s, message = %(message)s, cause = %(cause)s,
-        token = %(token)s, finished_at = now()
-    FROM locked WHERE s.execution_id = locked.id AND s.path = %(path)s AND s.state = 'running'
-      AND s.epoch = %(epoch)s AND s.attempt = %(attempt)s
-    RETURNING s.execution_id, s.finished_at - s.started_at AS took
+    SET state = %(state)s::text, inputs = %(inputs)s::jsonb, output = %(output)s::jsonb,
+        sealed_output = %(sealed_output)s::bytea, code = %(code)s::text, message = %(message)s::text,
+        cause = %(cause)s::text, recovering = %(recovering)s::bool, token = %(token)s::uuid,
+        retry_at = now() + make_interval(secs => %(retry_s)s::float8),
+        finished_at = CASE WHEN %(ended)s::bool THEN now() END
+    FROM locked
+    WHERE s.execution_id = locked.id AND locked.version = %(version)s::int AND s.path = %(path)s::text
+      AND s.state = 'running' AND s.epoch = %(epoch)s::int AND s.attempt = %(attempt)s::int
+    RETURNING s.execution_id, now() - s.started_at AS took
 ), run AS (
     UPDATE executions_execution e
-    SET version = e.version + 1, losses = 0, next_step = %(next)s, outcome = %(outcome)s, last_event = e.last_event + 1,
-        code = CASE WHEN %(outcome)s IN ('', 'succeeded') THEN '' ELSE %(code)s END,
-        message = CASE WHEN %(outcome)s IN ('', 'succeeded') THEN '' ELSE %(message)s END
+    SET version = e.version + 1, losses = 0, next_step = %(next)s::text, outcome = %(outcome)s::text,
+        wake_at = now() + make_interval(secs => %(wake_s)s::float8), last_event = e.last_event + 1,
+        last_log = e.last_log + %(lines)s::int,
+        code = %(run_code)s::text, message = %(run_message)s::text{{columns}}
     FROM step WHERE e.id = step.execution_id
-    RETURNING e.id, e.last_event, e.version
+    RETURNING e.id, e.last_event, e.last_log, e.version
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT run.id, run.last_event, now(), 'step.' || %(state)s, %(path)s,
-           jsonb_build_object('attempt', %(attempt)s::int, 'code', %(code)s::text,
-                              'ms', round(extract(epoch FROM step.took) * 1000))
+    SELECT run.id, run.last_event, now(), 'step.' || %(state)s::text, %(path)s::text,
+           jsonb_strip_nulls(jsonb_build_object(
+               'attempt', %(attempt)s::int, 'code', nullif(%(code)s::text, ''),
+               'ms', round(extract(epoch FROM step.took) * 1000), 'retry_s', %(retry_s)s::float8,
+               'wake_s', %(wake_s)s::float8, 'recovering', nullif(%(recovering)s::bool, false),
+               'last_log', nullif(run.last_log, 0)))
     FROM run, step
-)
-SELECT version FROM run"""  # noqa: S608 - the fence is a constant
+){{parts}}
+SELECT run.version{{selected}} FROM run"""  # noqa: S608 - the fence is a constant
 
-WRITTEN = "SELECT 1 FROM executions_step WHERE execution_id = %(execution)s AND path = %(path)s AND token = %(token)s"
+_LOGS = """, logs AS (
+    INSERT INTO executions_steplog (execution_id, number, at, step, attempt, level, message)
+    SELECT run.id, run.last_log - %(lines)s::int + line.number, line.at, %(path)s::text, %(attempt)s::int, line.level,
+           line.message
+    FROM run, unnest(%(times)s::timestamptz[], %(levels)s::text[], %(messages)s::text[])
+              WITH ORDINALITY AS line(at, level, message, number)
+)"""
+
+_COSTS = """, record AS (
+    INSERT INTO executions_costrecord (execution_id, step, attempt, kind, amount, at)
+    SELECT run.id, %(path)s::text, %(attempt)s::int, cost.kind, cost.amount, now()
+    FROM run, unnest(%(kinds)s::text[], %(amounts)s::numeric[]) AS cost(kind, amount)
+), monthly AS (
+    INSERT INTO executions_monthlycost AS m (month, kind, amount)
+    SELECT date_trunc('month', now() AT TIME ZONE 'UTC')::date, cost.kind, cost.amount
+    FROM run, unnest(%(kinds)s::text[], %(amounts)s::numeric[]) AS cost(kind, amount) ORDER BY cost.kind
+    ON CONFLICT (month, kind) DO UPDATE SET amount = m.amount + excluded.amount
+    RETURNING m.kind, m.amount
+)"""
+
+_COLUMNS = {
+    "costs": ", costs = %(costs)s::jsonb",
+    "variables": ", variables = %(variables)s::jsonb, sealed_variables = %(sealed_variables)s::bytea",
+    "outputs": ", outputs = %(outputs)s::jsonb",
+}
+_MONTHLY = ", (SELECT jsonb_object_agg(kind, amount)::text FROM monthly)"
+
+WRITTEN = """
+SELECT version FROM executions_step s JOIN executions_execution e ON e.id = s.execution_id
+WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.token = %(token)s::uuid"""
 
 
-def write_checkpoint(placement: Placement, result: StepResult, decided: Checkpoint) -> bool:
-    """Write it; false means that the fence refused and nothing was written."""
-    parameters = {
-        **placement.parameters(),
-        "path": result.step,
-        "attempt": result.attempt,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """The checkpoint is in the database."""
+
+    version: int
+    monthly: Mapping[str, Decimal]  # what the tenant has spent this month of the kinds just spent
+
+
+def write_checkpoint(placement: Placement, record: Record, decided: Checkpoint) -> Written | None:
+    """Write it; none means that the fence or the version refused, and nothing was written."""
+    parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
+    statement = _statement(
+        logs=bool(record.lines),
+        costs=bool(record.costs),
+        variables=record.variables is not None,
+        outputs=record.outputs is not None,
+    )
+    if row := fetch_row(statement, parameters):
+        monthly = json.loads(row[1], parse_float=Decimal, parse_int=Decimal) if record.costs else {}
+        return Written(version=row[0], monthly=monthly)
+    # After a lost connection the first try may have been written: then our own token is found.
+    found = fetch_row(WRITTEN, parameters)
+    return Written(version=found[0], monthly={}) if found else None
+
+
+@functools.cache
+def _statement(*, logs: bool, costs: bool, variables: bool, outputs: bool) -> str:
+    """Most steps say, cost and set nothing: what does not happen is not even planned."""
+    wanted = {"costs": costs, "variables": variables, "outputs": outputs}
+    columns = "".join(text for name, text in _COLUMNS.items() if wanted[name])
+    parts = (_LOGS if logs else "") + (_COSTS if costs else "")
+    return _CHECKPOINT.format(columns=columns, parts=parts, selected=_MONTHLY if costs else "")
+
+
+def _decision(decided: Checkpoint) -> dict[str, Any]:
+    return {
         "state": decided.state.value,
+        "ended": decided.state in TERMINAL_STEP,
         "next": decided.next_step,
         "outcome": decided.outcome.value if decided.outcome else "",
-        "output": Jsonb(result.output),
-        "code": result.code or "",
-        "message": result.message or "",
-        "cause": result.cause or "",
+        "retry_s": decided.retry_s,
+        "wake_s": decided.wake_s or None,
+        "recovering": decided.recovering,
+    }
+
+
+def _record(record: Record) -> dict[str, Any]:
+    parameters: dict[str, Any] = {
+        "path": record.path,
+        "attempt": record.attempt,
+        "version": record.version,
+        "inputs": record.inputs,
+        "output": record.output,
+        "sealed_output": record.sealed_output,
+        "code": record.code,
+        "message": record.message,
+        "cause": record.cause,
+        "run_code": record.run_code,
+        "run_message": record.run_message,
+        "lines": len(record.lines),
         "token": uuid4(),
     }
-    # After a lost connection the first try may have been written: then our own token is found.
-    return (
-        fetch_row(CHECKPOINT, parameters) is not None or fetch_row(WRITTEN, parameters) is not None
-    )
+    if record.lines:
+        parameters |= line_columns(record.lines)
+    if record.costs:
+        parameters |= {
+            "kinds": list(record.costs),
+            "amounts": list(record.costs.values()),
+            "costs": _as_json(record.run_costs),
+        }
+    if record.variables is not None:
+        parameters |= {"variables": record.variables, "sealed_variables": record.sealed_variables}
+    if record.outputs is not None:
+        parameters["outputs"] = record.outputs
+    return parameters
+
+
+def _as_json(amounts: Mapping[str, Decimal]) -> str:
+    """Exact: money must not pass through a float. Kinds are plain names."""
+    return "{" + ", ".join(f'"{kind}": {amount:f}' for kind, amount in amounts.items()) + "}"
+
+
+def line_columns(lines: Sequence[Line]) -> dict[str, Any]:
+    """Lines as the columns of an unnest."""
+    return {
+        "times": [line.at for line in lines],
+        "levels": [line.level for line in lines],
+        "messages": [line.message for line in lines],
+    }

@@ -15,32 +15,34 @@ from executions.transitions.fence import FENCE_UNLESS_CANCELLED, LOCKED_RUN, Pla
 CLAIM = f"""
 WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
     UPDATE executions_step s
-    SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s, started_at = now(),
+    SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s::int, started_at = now(),
         finished_at = NULL, token = NULL
     FROM locked
-    WHERE s.execution_id = locked.id AND locked.state = ANY(%(runnable)s)
-      AND s.path = %(path)s AND s.state = ANY(%(claimable)s)
-    RETURNING s.execution_id, s.attempt
+    WHERE s.execution_id = locked.id AND locked.state = ANY(%(runnable)s::text[]) AND locked.wake_at IS NULL
+      AND s.path = %(path)s::text AND s.path = locked.next_step AND s.state = ANY(%(claimable)s::text[])
+    RETURNING s.execution_id, s.attempt, s.recovering, s.code, s.message,
+              extract(epoch FROM s.retry_at - now())::float8 AS wait_s
 ), run AS (
     UPDATE executions_execution e
-    SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s, message = '',
+    SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s::text, message = '',
         last_event = e.last_event + 1
     FROM step WHERE e.id = step.execution_id
-    RETURNING e.id, e.last_event
+    RETURNING e.id, e.last_event, e.version
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT run.id, run.last_event, now(), 'step.started', %(path)s,
+    SELECT run.id, run.last_event, now(), 'step.started', %(path)s::text,
            jsonb_build_object('attempt', step.attempt, 'epoch', %(epoch)s::int, 'worker', %(worker)s::text)
     FROM run, step
 )
-SELECT attempt FROM step"""  # noqa: S608 - the fence is a constant
+SELECT step.attempt, run.version, fence.left_s, step.wait_s, step.recovering, step.code, step.message
+FROM step, run, fence"""  # noqa: S608 - the fence is a constant
 
 # Why a claim got no row: asked only then.
 REASON = """
 SELECT s.state, s.epoch,
        EXISTS (SELECT 1 FROM public.placement_ticket t WHERE t.execution_id = s.execution_id
-               AND t.epoch = %(epoch)s AND t.worker_id = %(boot)s AND t.state = 'placed')
-FROM executions_step s WHERE s.execution_id = %(execution)s AND s.path = %(path)s"""
+               AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid AND t.state = 'placed')
+FROM executions_step s WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text"""
 
 RUNNABLE = [*sources(EXECUTION_TRANSITIONS, ExecutionState.RUNNING), ExecutionState.RUNNING.value]
 CLAIMABLE = sorted(CLAIMABLE_STEP)
@@ -59,6 +61,12 @@ class Claim:
     """The right to run one attempt."""
 
     attempt: int
+    version: int  # of the run; the checkpoint must find the same
+    left_s: float = 0.0  # for which the run may still hold its slot
+    wait_s: float = 0.0  # before the attempt may begin
+    recovering: bool = False  # the recovery node is to be run
+    code: str = ""  # of the failure to recover from
+    message: str = ""
 
 
 def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refusal:
@@ -71,7 +79,16 @@ def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refus
         "runnable": RUNNABLE,
     }
     if row := fetch_row(CLAIM, parameters):
-        return Claim(attempt=row[0])
+        attempt, version, left_s, wait_s, recovering, code, message = row
+        return Claim(
+            attempt=attempt,
+            version=version,
+            left_s=left_s,
+            wait_s=max(wait_s or 0.0, 0.0),
+            recovering=recovering,
+            code=code,
+            message=message,
+        )
     reason = fetch_row(REASON, parameters)
     if reason is None or not reason[2]:
         return Refusal.STALE

@@ -1,4 +1,4 @@
-"""The end of a placement: the run becomes terminal or is queued again; the ticket moves with it."""
+"""The end of a placement: the run becomes terminal, waits, is queued again or goes on anew; its ticket with it."""
 
 from executions.states import (
     EXECUTION_TRANSITIONS,
@@ -19,13 +19,13 @@ from executions.transitions.fence import (
 CLOSE = """
 WITH fence AS (
     DELETE FROM public.placement_ticket t USING executions_execution e
-    WHERE t.execution_id = %(execution)s AND t.epoch = %(epoch)s AND t.worker_id = %(boot)s AND t.state = 'placed'
-      AND e.id = t.execution_id AND e.outcome <> ''
+    WHERE t.execution_id = %(execution)s::uuid AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid
+      AND t.state = 'placed' AND e.id = t.execution_id AND e.outcome <> ''
     RETURNING t.execution_id
 ), run AS (
     UPDATE executions_execution e
     SET state = e.outcome, finished_at = now(), next_step = '', last_event = e.last_event + 1
-    FROM fence WHERE e.id = fence.execution_id AND e.state = ANY(%(endable)s)
+    FROM fence WHERE e.id = fence.execution_id AND e.state = ANY(%(endable)s::text[])
     RETURNING e.id, e.state, e.last_event
 ), steps AS (
     UPDATE executions_step s
@@ -38,38 +38,74 @@ WITH fence AS (
 SELECT state FROM run"""
 
 # Locks before it looks: a checkpoint in flight may be setting the outcome, and such a run must be closed instead.
+# A run that has a time to wake at waits for it, whoever ends its placement.
 HAND_BACK = f"""
 WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE public.placement_ticket t
-    SET state = 'waiting', worker_id = NULL, epoch = t.epoch + 1,
+    SET state = CASE WHEN locked.wake_at IS NULL THEN 'waiting' ELSE 'parked' END,
+        worker_id = NULL, epoch = t.epoch + 1, deadline = NULL,
+        time_left = greatest(coalesce(extract(epoch FROM t.deadline - now()), t.time_left), 0),
         -- A run that may be the cause of its losses must not stand before all others again.
-        waiting_since = CASE WHEN %(lost)s THEN now() ELSE t.waiting_since END
+        waiting_since = CASE WHEN %(lost)s::bool THEN now() ELSE t.waiting_since END
     FROM locked WHERE t.execution_id = locked.id
-    RETURNING t.execution_id
+    RETURNING t.execution_id, t.tenant_id, locked.wake_at
+), due AS (
+    INSERT INTO public.placement_due (tenant_id, kind, ref, at)
+    SELECT tenant_id, 'wake', execution_id, wake_at FROM ticket WHERE wake_at IS NOT NULL
+    ON CONFLICT (kind, ref) DO UPDATE SET at = excluded.at
 ), run AS (
     UPDATE executions_execution e
-    SET state = 'queued', last_event = e.last_event + 1, losses = e.losses + %(lost)s::int
-    FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s)
-    RETURNING e.id, e.last_event
+    SET state = CASE WHEN ticket.wake_at IS NULL THEN 'queued' ELSE 'waiting' END,
+        last_event = e.last_event + 1, losses = e.losses + %(lost)s::bool::int
+    FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
+    RETURNING e.id, e.state, e.last_event
 ), steps AS (
-    UPDATE executions_step s SET state = 'pending'
-    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(resettable)s)
+    UPDATE executions_step s
+    -- The attempt that was cut is not used up. The time of a retry stays.
+    SET state = 'pending', attempt = s.attempt - (s.state = 'running')::int
+    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(resettable)s::text[])
+    RETURNING s.path, s.state, s.attempt
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT id, last_event, now(), 'placement.ended', '',
-           jsonb_build_object('epoch', %(epoch)s::int, 'reason', %(reason)s::text) FROM run
+    SELECT run.id, run.last_event, now(),
+           CASE run.state WHEN 'waiting' THEN 'execution.waiting' ELSE 'placement.ended' END,
+           coalesce((SELECT path FROM steps LIMIT 1), ''),
+           jsonb_strip_nulls(jsonb_build_object(
+               'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'until', ticket.wake_at,
+               -- What a cut attempt has cost is not billed, since nobody knows all of it.
+               'unbilled', CASE WHEN %(lost)s::bool THEN (SELECT true FROM steps LIMIT 1) END))
+    FROM run, ticket
 )
 SELECT execution_id FROM ticket"""  # noqa: S608 - the fence is a constant
 
+# The runtime died and the run goes on: a new placement on the same worker, without leaving the slot.
+RESTART = f"""
+WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
+    UPDATE public.placement_ticket t SET epoch = t.epoch + 1
+    FROM locked WHERE t.execution_id = locked.id AND locked.wake_at IS NULL
+    RETURNING t.execution_id, t.epoch
+), run AS (
+    UPDATE executions_execution e SET last_event = e.last_event + 1
+    FROM ticket WHERE e.id = ticket.execution_id
+    RETURNING e.id, e.last_event
+), event AS (
+    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event, now(), 'context.restarted', '',
+           jsonb_build_object('epoch', ticket.epoch, 'reason', %(reason)s::text)
+    FROM run, ticket
+)
+SELECT epoch FROM ticket"""  # noqa: S608 - the fence is a constant
+
 SET_OUTCOME = f"""
 WITH {FENCE}, run AS (
-    UPDATE executions_execution e SET outcome = %(outcome)s, code = %(code)s, message = %(message)s
+    UPDATE executions_execution e
+    SET outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text, version = e.version + 1
     FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
     RETURNING e.id
 ), steps AS (
     UPDATE executions_step s
-    SET state = %(step_state)s, code = %(code)s, message = %(message)s, finished_at = now()
-    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(cuttable)s)
+    SET state = %(step_state)s::text, code = %(code)s::text, message = %(message)s::text, finished_at = now()
+    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(cuttable)s::text[])
 )
 SELECT id FROM run"""  # noqa: S608 - the fence is a constant
 
@@ -86,9 +122,9 @@ def close_execution(placement: Placement) -> ExecutionState | None:
 
 
 def hand_back(placement: Placement, *, reason: str, lost: bool) -> bool:
-    """Put a run without outcome back into the queue, to be resumed from its checkpoint elsewhere.
+    """Give the slot of a run without outcome away: it waits for its time, or is queued to go on from its checkpoint.
 
-    A loss is counted, a drain is not. Not one whose cancelling was asked for meanwhile: nobody would place it
+    A loss is counted, a drain is not. Not a run whose cancelling was asked for meanwhile: nobody would place it
     again, nor end it.
     """
     parameters = {
@@ -101,16 +137,21 @@ def hand_back(placement: Placement, *, reason: str, lost: bool) -> bool:
     return fetch_row(HAND_BACK, parameters) is not None
 
 
+def restart(placement: Placement, *, reason: str) -> int | None:
+    """Begin a new placement on the same worker; returns its epoch, none if the fence refused."""
+    row = fetch_row(RESTART, {**placement.parameters(), "reason": reason})
+    return row[0] if row else None
+
+
 def set_outcome(placement: Placement, outcome: ExecutionState, *, code: str, message: str) -> bool:
-    """Decide how a run ends for which no link is active; false if it has an outcome or the fence refused."""
+    """Decide how a run ends in which no step is at work; false if it has an outcome or the fence refused."""
+    cancelled = outcome is ExecutionState.CANCELLED
     parameters = {
         **placement.parameters(),
         "outcome": outcome.value,
         "code": code,
         "message": message,
-        "step_state": (
-            StepState.CANCELLED if outcome is ExecutionState.CANCELLED else StepState.FAILED
-        ).value,
+        "step_state": (StepState.CANCELLED if cancelled else StepState.FAILED).value,
         "cuttable": CUTTABLE,
     }
     return fetch_row(SET_OUTCOME, parameters) is not None

@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, connection
+from executions.transitions.statement import fetch_row
+
+__all__ = [
+    "FENCE",
+    "FENCE_TO_RELEASE",
+    "FENCE_UNLESS_CANCELLED",
+    "LOCKED_RUN",
+    "Placement",
+    "fetch_row",
+]
 
 # Statements begin with a CTE called `fence` over the ticket. Lock order: ticket, execution, step.
 _FENCE = """
 fence AS (
-    SELECT execution_id FROM public.placement_ticket
-    WHERE execution_id = %(execution)s AND epoch = %(epoch)s AND worker_id = %(boot)s AND state = 'placed'{condition}
+    SELECT execution_id, tenant_id, coalesce(extract(epoch FROM deadline - now())::float8, time_left) AS left_s
+    FROM public.placement_ticket
+    WHERE execution_id = %(execution)s::uuid AND epoch = %(epoch)s::int AND worker_id = %(boot)s::uuid
+      AND state = 'placed'{condition}
     FOR {lock}
 )"""
 FENCE = _FENCE.format(condition="", lock="SHARE")
@@ -23,7 +34,8 @@ FENCE_TO_RELEASE = _FENCE.format(condition=" AND NOT cancel_requested", lock="NO
 # The run is locked before its step is looked at, so that of two writers the second sees what the first has written.
 LOCKED_RUN = """
 locked AS (
-    SELECT e.id, e.state FROM executions_execution e JOIN fence ON e.id = fence.execution_id
+    SELECT e.id, e.state, e.version, e.next_step, e.wake_at
+    FROM executions_execution e JOIN fence ON e.id = fence.execution_id
     WHERE e.outcome = '' FOR NO KEY UPDATE OF e
 )"""
 
@@ -45,21 +57,3 @@ class Placement:
     def parameters(self) -> dict[str, Any]:
         """What the fence compares."""
         return {"execution": self.execution_id, "epoch": self.epoch, "boot": self.boot}
-
-
-def fetch_row(statement: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Run one statement of its own transaction; on a lost connection once more over a new one."""
-    try:
-        return _fetch_row(statement, parameters)
-    except OperationalError:
-        if connection.in_atomic_block:
-            raise
-        connection.close()
-        return _fetch_row(statement, parameters)
-
-
-def _fetch_row(statement: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        row: tuple[Any, ...] | None = cursor.fetchone()
-    return row

@@ -1,4 +1,4 @@
-"""A run that waits for a slot: ended without ever being placed, or told why it waits."""
+"""A run without a slot: ended without being placed, told why it waits, or woken when its time has come."""
 
 from uuid import UUID
 
@@ -7,28 +7,61 @@ from executions.transitions.fence import fetch_row
 
 END_WAITING = """
 WITH fence AS (
-    DELETE FROM public.placement_ticket WHERE execution_id = %(execution)s AND state <> 'placed' RETURNING execution_id
+    DELETE FROM public.placement_ticket WHERE execution_id = %(execution)s::uuid AND state <> 'placed'
+    RETURNING execution_id
+), due AS (
+    DELETE FROM public.placement_due d USING fence WHERE d.kind = 'wake' AND d.ref = fence.execution_id
 ), run AS (
     UPDATE executions_execution e
-    SET state = %(outcome)s, outcome = %(outcome)s, code = %(code)s, message = %(message)s, next_step = '',
-        finished_at = now(), last_event = e.last_event + 1
+    SET state = %(outcome)s::text, outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text,
+        next_step = '', wake_at = NULL, finished_at = now(), last_event = e.last_event + 1
     FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
     RETURNING e.id, e.last_event
 ), steps AS (
     UPDATE executions_step s
     SET finished_at = now(),
-        state = CASE WHEN %(outcome)s = 'cancelled' THEN 'cancelled'
+        state = CASE WHEN %(outcome)s::text = 'cancelled' THEN 'cancelled'
                      WHEN s.state = 'pending' THEN 'skipped' ELSE 'failed' END
     FROM run WHERE s.execution_id = run.id AND s.state IN ('pending', 'retrying', 'suspended')
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT id, last_event, now(), 'execution.' || %(outcome)s, '', jsonb_build_object('code', %(code)s::text) FROM run
+    SELECT id, last_event, now(), 'execution.' || %(outcome)s::text, '', jsonb_build_object('code', %(code)s::text)
+    FROM run
 )
 SELECT id FROM run"""
 
 EXPLAIN_WAITING = """
-UPDATE executions_execution SET message = %(message)s
-WHERE id = %(execution)s AND state = 'queued' AND outcome = '' AND message <> %(message)s RETURNING id"""
+UPDATE executions_execution SET message = %(message)s::text
+WHERE id = %(execution)s::uuid AND state = 'queued' AND outcome = '' AND message <> %(message)s::text RETURNING id"""
+
+# With nothing left to run, the wake-up ends the run itself, without a placement.
+WAKE = """
+WITH due AS (
+    DELETE FROM public.placement_due
+    WHERE kind = 'wake' AND ref = %(execution)s::uuid AND at <= now() RETURNING ref
+), parked AS (
+    SELECT t.execution_id, e.next_step
+    FROM public.placement_ticket t JOIN due ON due.ref = t.execution_id
+    JOIN executions_execution e ON e.id = t.execution_id
+    WHERE t.state = 'parked' FOR UPDATE OF t
+), queued AS (
+    UPDATE public.placement_ticket t SET state = 'waiting', waiting_since = now()
+    FROM parked WHERE t.execution_id = parked.execution_id AND parked.next_step <> ''
+), released AS (
+    DELETE FROM public.placement_ticket t
+    USING parked WHERE t.execution_id = parked.execution_id AND parked.next_step = ''
+), run AS (
+    UPDATE executions_execution e
+    SET state = CASE parked.next_step WHEN '' THEN 'succeeded' ELSE 'queued' END,
+        outcome = CASE parked.next_step WHEN '' THEN 'succeeded' ELSE '' END,
+        finished_at = CASE parked.next_step WHEN '' THEN now() END, wake_at = NULL, last_event = e.last_event + 1
+    FROM parked WHERE e.id = parked.execution_id AND e.state = 'waiting'
+    RETURNING e.id, e.state, e.last_event
+), event AS (
+    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT id, last_event, now(), 'execution.' || state, '', jsonb_build_object('reason', 'its time has come') FROM run
+)
+SELECT state FROM run"""
 
 
 def end_waiting(execution_id: UUID, outcome: ExecutionState, *, code: str, message: str) -> bool:
@@ -45,3 +78,9 @@ def end_waiting(execution_id: UUID, outcome: ExecutionState, *, code: str, messa
 def explain_waiting(execution_id: UUID, message: str) -> bool:
     """Say why a run waits; the first claim clears it. False if that has been said already."""
     return fetch_row(EXPLAIN_WAITING, {"execution": execution_id, "message": message}) is not None
+
+
+def wake(execution_id: UUID) -> ExecutionState | None:
+    """Queue a parked run whose time has come, or end it if nothing is left; none if there is nothing to wake."""
+    row = fetch_row(WAKE, {"execution": execution_id})
+    return ExecutionState(row[0]) if row else None

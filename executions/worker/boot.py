@@ -19,6 +19,7 @@ from kombu import Exchange, Queue
 
 from executions.placement.models import Worker
 from executions.placement.workers import register, store_catalogue
+from executions.worker.journals import JournalLoop
 from executions.worker.lease import LeaseLoop, kill_runtimes
 from executions.worker.links import Links
 from executions.worker.machine import Machine
@@ -40,6 +41,7 @@ class _Process:
     links: Links | None = None
     lease: LeaseLoop | None = None
     tick: Tick | None = None
+    journals: JournalLoop | None = None
 
 
 def current_machine() -> Machine:
@@ -128,8 +130,9 @@ def _register(machine: Machine) -> None:
         )
     machine.renewed()
     _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
-    _Process.lease.start()
-    _Process.tick.start()
+    _Process.journals = JournalLoop(machine)
+    for loop in (_Process.lease, _Process.tick, _Process.journals):
+        loop.start()
     logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": machine.node_name})
 
 
@@ -153,9 +156,9 @@ def _on_shutdown(**_: Any) -> None:
     if _Process.machine is None:
         return
     machine = _Process.machine
-    for thread in (_Process.tick, _Process.lease):
-        if thread is not None:
-            thread.stop()
+    for loop in (_Process.journals, _Process.tick, _Process.lease):
+        if loop is not None:
+            loop.stop()
     for backend in machine.backends.values():
         backend.stop()
     with platform_scope():

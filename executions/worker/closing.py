@@ -8,13 +8,17 @@ import logging
 
 from django.db import Error as DatabaseError
 
+from executions.chain import ChainSpec, publish_or_log
+from executions.decisions import after_loss
 from executions.dispatch import admit_and_send
-from executions.models import Execution
+from executions.records import Record
+from executions.resumption import Cut, cut
 from executions.scope import run_scope
 from executions.states import ExecutionState
-from executions.transitions.close import close_execution, hand_back, set_outcome
+from executions.transitions.checkpoint import write_checkpoint
+from executions.transitions.close import close_execution, hand_back, restart, set_outcome
 from executions.transitions.fence import Placement
-from executions.worker.contexts import OpenContext
+from executions.worker.contexts import Exit, OpenContext
 from executions.worker.machine import Machine
 from isolane.results import Code
 from tenants.selectors import schema_of
@@ -25,13 +29,16 @@ logger = logging.getLogger(__name__)
 
 
 def close_context(machine: Machine, context: OpenContext) -> None:
-    """Tear down, then write the run's terminal state and free its slot, unless the placement is lost."""
+    """Tear down, then write what comes after it, unless the placement is lost."""
     tear_down(context)
     if context.lost:
         return
     try:
         with run_scope(context.placement.tenant_id):
-            state = close_execution(context.placement)
+            if context.exit is Exit.RESTART:
+                _restart(machine, context)
+                return
+            state = _leave(context)
     except DatabaseError:
         machine.contexts.put_back(context)
         raise
@@ -39,6 +46,30 @@ def close_context(machine: Machine, context: OpenContext) -> None:
         "run closed", extra={"event": "RUN_CLOSED", **ids(context.placement), "state": state}
     )
     admit_and_send()
+
+
+def _leave(context: OpenContext) -> ExecutionState | None:
+    if context.exit is not Exit.PARKED:
+        return close_execution(context.placement)
+    parked = hand_back(context.placement, reason="waits for its time", lost=False)
+    return ExecutionState.WAITING if parked else None
+
+
+def _restart(machine: Machine, context: OpenContext) -> None:
+    """The runtime is dead and the run goes on: a new placement here, from the checkpoint."""
+    placement = context.placement
+    epoch = restart(placement, reason="its runtime ended within a step")
+    if epoch is None:
+        return  # cancelled meanwhile, or over: the loop ends it
+    spec = ChainSpec(
+        tenant_id=placement.tenant_id,
+        execution_id=placement.execution_id,
+        epoch=epoch,
+        lane=machine.lane,
+        plan=context.run.plan,
+        first=context.next_step,
+    )
+    publish_or_log(spec)
 
 
 def tear_down(context: OpenContext) -> None:
@@ -51,25 +82,53 @@ def tear_down(context: OpenContext) -> None:
         )
 
 
-def end_without_link(placement: Placement, *, cancel: bool, reason: str, lost: bool) -> None:
+def end_without_link(
+    placement: Placement, *, reason: str, lost: bool, cancel: bool = False, overdue: bool = False
+) -> None:
     """End a placement in which no link is active: closed if its run has an outcome, else back to the queue."""
     with run_scope(placement.tenant_id):
         if cancel:
             message = "Cancelled before its next step."
             set_outcome(placement, ExecutionState.CANCELLED, code=Code.CANCELLED, message=message)
-        elif lost and _losses(placement) + 1 >= MAX_LOSSES:
-            # A poison run must not take worker after worker.
-            message = f"Its worker was lost {MAX_LOSSES} times in a row at the same step."
-            set_outcome(placement, ExecutionState.FAILED, code=Code.WORKER_LOST, message=message)
+        elif overdue:
+            end_overdue(placement)
+        elif found := cut(placement):
+            _settle(placement, found, lost=lost)
         if close_execution(placement) is None and hand_back(placement, reason=reason, lost=lost):
             logger.warning(
                 "handed back: %s", reason, extra={"event": "HANDED_BACK", **ids(placement)}
             )
 
 
-def _losses(placement: Placement) -> int:
-    found = Execution.objects.filter(pk=placement.execution_id).values_list("losses", flat=True)
-    return found.first() or 0
+def end_overdue(placement: Placement) -> bool:
+    """The run has used up its time."""
+    message = "The run was ended at its own timeout."
+    return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message=message)
+
+
+def _settle(placement: Placement, found: Cut, *, lost: bool) -> None:
+    if lost and found.losses + 1 >= MAX_LOSSES:
+        # A poison run must not take worker after worker.
+        message = f"Its worker was lost {MAX_LOSSES} times in a row at the same step."
+        set_outcome(placement, ExecutionState.FAILED, code=Code.WORKER_LOST, message=message)
+        return
+    if found.path is None:
+        return
+    decided = after_loss(found.plan, found.path, recovering=found.recovering)
+    if decided is None:
+        return
+    code, message = Code.OUTCOME_UNKNOWN.value, "Cut in the middle; it may not run again."
+    failed = decided.outcome is not None and decided.outcome is not ExecutionState.SUCCEEDED
+    record = Record(
+        path=found.path,
+        attempt=found.attempt,
+        version=found.version,
+        code=code,
+        message=message,
+        run_code=code if failed else "",
+        run_message=message if failed else "",
+    )
+    write_checkpoint(placement, record, decided)
 
 
 def ids(placement: Placement) -> dict[str, object]:

@@ -9,13 +9,23 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from uuid import UUID
 
-from executions.selectors import Resumable
+from executions.resumable import Resumable
 from executions.transitions.fence import Placement
+from executions.worker.journal import Journal
 from resources.runtimes.base import Runtime
 
 Key = tuple[UUID, int]
+
+
+class Exit(Enum):
+    """What comes after a context, as its last checkpoint has decided."""
+
+    ENDED = auto()  # the run's outcome is written
+    PARKED = auto()  # the run waits for a time, without a slot
+    RESTART = auto()  # the runtime is dead, and the run goes on in a new one
 
 
 @dataclass(kw_only=True, eq=False)
@@ -27,7 +37,9 @@ class OpenContext:
     runtime: Runtime | None = None  # none until the first link has opened it
     cancelled: threading.Event = field(default_factory=threading.Event)
     active: int = 0  # links counted in and not yet out
-    ended: bool = False  # the run's outcome is written
+    exit: Exit | None = None
+    next_step: str = ""  # as the last checkpoint has it
+    journal: Journal | None = None  # of the attempt that runs now
     lost: bool = False  # the placement is over for us: dispose, write nothing
 
     @property
@@ -119,5 +131,5 @@ class Contexts:
             return list(self._open.values())
 
     def _take(self, context: OpenContext) -> bool:
-        over = not context.active and (context.ended or context.lost)
+        over = not context.active and (context.exit is not None or context.lost)
         return over and self._open.pop(context.key, None) is not None

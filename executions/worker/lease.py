@@ -85,9 +85,11 @@ class LeaseLoop(Periodic):
         if context and contexts.take(context):
             close_context(self._machine, context)  # an earlier close could not be written
         elif ticket.cancel_requested:
-            self._end(placement, cancel=True, reason="cancelled", lost=False)
+            self._end(placement, reason="cancelled", lost=False, cancel=True)
+        elif ticket.overdue:
+            self._end(placement, reason="overdue", lost=False, overdue=True)
         elif self._machine.draining.is_set():
-            self._end(placement, cancel=False, reason="worker draining", lost=False)
+            self._end(placement, reason="worker draining", lost=False)
         elif contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS:
             self._nudge(placement)
 
@@ -95,16 +97,18 @@ class LeaseLoop(Periodic):
         """Nothing happens though something should: a message was lost, or the answer to a claim or a close."""
         contexts = self._machine.contexts
         with run_scope(placement.tenant_id):
-            runs = Execution.objects.filter(pk=placement.execution_id)
-            over = runs.exclude(outcome="").exists()
+            run = Execution.objects.filter(pk=placement.execution_id)
+            outcome, wake_at = run.values_list("outcome", "wake_at").first() or ("", None)
             claimed = Step.objects.filter(
                 execution_id=placement.execution_id, state=StepState.RUNNING
             ).exists()
         if contexts.idle_seconds(placement.key) < RESEND_AFTER_SECONDS:
             return  # a link has come meanwhile: the claim may be its own
         contexts.restart_idle(placement.key)
-        if over or claimed:
-            self._end(placement, cancel=False, reason="claimed, but active in no thread", lost=True)
+        if outcome or wake_at:
+            self._end(placement, reason="its end was not written", lost=False)
+        elif claimed:
+            self._end(placement, reason="claimed, but active in no thread", lost=True)
         elif not self._broker_away:
             self._send(placement)
 
@@ -119,13 +123,21 @@ class LeaseLoop(Periodic):
         )
         self._broker_away = not send(placed, bounded=True)
 
-    def _end(self, placement: Placement, *, cancel: bool, reason: str, lost: bool) -> None:
+    def _end(
+        self,
+        placement: Placement,
+        *,
+        reason: str,
+        lost: bool,
+        cancel: bool = False,
+        overdue: bool = False,
+    ) -> None:
         if context := self._machine.contexts.get(placement.key):
             context.lost = True
             if not self._machine.contexts.take(context):
                 return
             tear_down(context)
-        end_without_link(placement, cancel=cancel, reason=reason, lost=lost)
+        end_without_link(placement, reason=reason, lost=lost, cancel=cancel, overdue=overdue)
 
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""

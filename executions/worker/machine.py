@@ -1,4 +1,8 @@
-"""What one worker boot is made of."""
+"""What one worker boot is made of.
+
+Timing: background-worker. Model: sync, shared by all threads of the process. Guarantee: at-most-once; a worker whose
+lease is not fresh claims nothing. Failure: none of its own; whoever asks acts on the answer.
+"""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The tick: admission, reaping, stranded runs and deletions, in every worker, one at a time.
+"""The tick: wake-ups, admission, reaping, stranded runs and deletions, in every worker, one at a time.
 
 Timing: background-worker, in a thread with its own connection: it goes on when all step threads are busy and when
 Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. Failure: logged, tried again.
@@ -13,6 +13,7 @@ from django.db import connection
 from executions.dispatch import admit_and_send
 from executions.services.offboarding import advance_deletions
 from executions.services.stranded import settle_stranded
+from executions.services.waking import wake_due
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.reaper import reap
@@ -32,7 +33,8 @@ class Tick(Periodic):
         with _lock() as held:
             if not held:
                 return
-            # Admission first: it must not wait for what a reaping or a deletion may run into.
+            wake_due()
+            # Admission before what a reaping or a deletion may run into.
             admit_and_send()
             if self._machine.may_reap(settings.LEASE_SECONDS) and reap():
                 admit_and_send()

@@ -29,6 +29,12 @@ class Ticket(HasRights, models.Model):
     catalogue = models.ForeignKey(Catalogue, on_delete=models.PROTECT, related_name="tickets")
     cancel_requested = models.BooleanField(default=False)
     waiting_since = models.DateTimeField()
+    time_left = models.FloatField(
+        default=1800, db_default=1800, help_text="Seconds for which its run may still hold a slot."
+    )
+    deadline = models.DateTimeField(
+        null=True, help_text="When these are used up; known while it is placed."
+    )
 
     class Meta:
         constraints = (

@@ -1,0 +1,253 @@
+"""One attempt of a step: what it is given, and what its result comes to. No I/O.
+
+Timing: background-worker. Model: sync. Guarantee: deterministic; the same memory and seed prepare the same attempt.
+Failure: every way to fail becomes a StepResult. A worker and `isolane run --local` share this, so that a blueprint
+means the same in both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from executions.blueprint.errors import BadReference
+from executions.blueprint.expressions import holds, resolve
+from executions.blueprint.plan import Guarantee, PlannedStep
+from executions.decisions import Checkpoint, after_skip, after_step
+from executions.masking import MASK, mask_fields
+from executions.records import Line, Record
+from executions.resumable import Resumable
+from executions.said import Said
+from executions.sealing import seal
+from executions.seeds import derive_seed
+from executions.states import ExecutionState
+from isolane.protocol import Run, dump
+from isolane.results import Code, StepResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """What a recovery node recovers from."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Concluded:
+    """What is written, and what follows."""
+
+    result: StepResult
+    record: Record
+    decided: Checkpoint
+
+
+class Attempt:
+    """Prepared before the runtime is asked, concluded after it has answered."""
+
+    def __init__(
+        self,
+        run: Resumable,
+        path: str,
+        *,
+        number: int,
+        version: int = 0,
+        recovers_from: Failure | None = None,
+    ) -> None:
+        self.step: PlannedStep = run.plan.step(path)
+        self._run = run
+        self._number = number
+        self._version = version
+        self._recovers_from = recovers_from
+        self._shown: Any = None
+
+    def prepare(self) -> Run | StepResult | None:
+        """What to ask the runtime for; a result if it must not be asked, none if the step is skipped."""
+        if spent := self._run.budget.spent_up():
+            return self._failed(Code.BUDGET_EXCEEDED, spent)
+        try:
+            return self._prepared()
+        except BadReference as bad:
+            return self._failed(Code.POLICY_VIOLATION, bad.detail)
+
+    def _prepared(self) -> Run | None:
+        step, scope = self.step, self._scope(self._run.memory.scope())
+        if self._recovers_from is None and step.when is not None and not holds(step.when, scope):
+            return None
+        uses, declared = self._called()
+        parameters = resolve(declared, scope)
+        self._shown = self._shown_parameters(declared) if self._run.memory.is_masked else parameters
+        return Run(
+            step=step.path,
+            uses=uses,
+            parameters=parameters,
+            attempt=self._number,
+            seed=derive_seed(self._run.seed, step.position),
+            timeout_s=step.timeout_s,
+            idempotency_key=self._key(scope),
+            variables=dict(self._run.memory.variables),
+        )
+
+    def _called(self) -> tuple[str, dict[str, Any]]:
+        recovery = self.step.recover if self._recovers_from else None
+        called = recovery or self.step
+        return called.uses, dict(called.parameters)
+
+    def _scope(self, scope: dict[str, Any]) -> dict[str, Any]:
+        failure = self._recovers_from
+        if failure is None:
+            return scope
+        error = {"code": failure.code, "message": failure.message, "step": self.step.path}
+        return {**scope, "error": error}
+
+    def _shown_parameters(self, declared: Mapping[str, Any]) -> Any:
+        scope = self._scope(self._run.memory.shown_scope())
+        return {name: _shown(value, scope) for name, value in declared.items()}
+
+    def _key(self, scope: Mapping[str, Any]) -> str:
+        if self.step.idempotency_key is None:
+            key = f"{self._run.memory.metadata.execution_id}:{self.step.path}"
+        else:
+            key = str(resolve(self.step.idempotency_key, scope))
+        return f"{key}:recover" if self._recovers_from else key
+
+    # --- after the runtime has answered
+    def skipped(self) -> Concluded:
+        """The step's condition did not hold."""
+        result = StepResult.succeeded(step=self.step.path, attempt=self._number, output=None)
+        return self._concluded(result, after_skip(self._run.plan, self.step.path), None, None)
+
+    def concluded(
+        self, result: StepResult, said: Said | None = None, *, run_is_over: bool = False
+    ) -> Concluded:
+        """What a result comes to: checked against the run's limits, decided upon, remembered and masked."""
+        if said and said.refused:
+            result = self._failed(Code.POLICY_VIOLATION, said.refused)
+        output = dump(result.output) if result.code is None else b""
+        result = self._checked(result, output)
+        decided = after_step(
+            self._run.plan,
+            result,
+            seed=self._run.seed,
+            recovering=self._recovers_from is not None,
+            run_is_over=run_is_over,
+        )
+        if result.code is not None:
+            return self._concluded(result, decided, None, said)
+        self._run.memory.remember(self.step.path, output, result.variables)
+        return self._concluded(result, decided, output, said)
+
+    def _checked(self, result: StepResult, output: bytes) -> StepResult:
+        if result.code is not None:
+            return result
+        if not self._run.memory.fits(self.step.path, output, result.variables):
+            return self._failed(
+                Code.OUTPUT_TOO_LARGE,
+                "All outputs and variables of the run together are too large.",
+            )
+        if self.step.guarantee is Guarantee.DETERMINISTIC and self._differs(result.output):
+            return self._failed(
+                Code.POLICY_VIOLATION,
+                "The step is declared deterministic, but its output differs from the original run's.",
+            )
+        return result
+
+    def _differs(self, output: Any) -> bool:
+        original = self._run.original
+        return original is not None and original.get(self.step.path, output) != output
+
+    def _concluded(
+        self, result: StepResult, decided: Checkpoint, output: bytes | None, said: Said | None
+    ) -> Concluded:
+        memory = self._run.memory
+        code, message, cause = self._told(result)
+        sealed = self.step.sensitive if output is not None else frozenset()
+        shown = _text(output) if not sealed else _json(mask_fields(result.output, sealed))
+        if decided.outcome is not ExecutionState.FAILED or result.code is Code.BUDGET_EXCEEDED:
+            # Cancelled, overdue or spent up while it recovered: that is why the run ends.
+            ended_by = result.code or "", memory.masker.mask(result.message)
+        else:
+            ended_by = code, message
+        decided, run_code, run_message, outputs = self._ended(decided, *ended_by)
+        costs = said.costs if said else {}
+        record = Record(
+            path=self.step.path,
+            attempt=self._number,
+            version=self._version,
+            inputs=None if self._shown is None else _json(self._shown),
+            output=shown,
+            sealed_output=seal(memory.metadata.execution_id, result.output) if sealed else None,
+            code=code,
+            message=message,
+            cause=cause,
+            run_code=run_code,
+            run_message=run_message,
+            outputs=outputs,
+            lines=self._lines(said),
+            costs=costs,
+            run_costs=self._run.budget.with_costs(costs) if costs else {},
+            **self._variables(result),
+        )
+        return Concluded(result=result, decided=decided, record=record)
+
+    def _told(self, result: StepResult) -> tuple[str, str, str]:
+        """Code, message and cause as they are stored with the step; a recovered step keeps those of its failure."""
+        failure, mask = self._recovers_from, self._run.memory.masker.mask
+        if failure is None:
+            return result.code or "", mask(result.message), mask(result.cause or "")
+        cause = f"recovery: {result.code}" if result.code else "recovered"
+        return failure.code, failure.message, cause
+
+    def _ended(
+        self, decided: Checkpoint, code: str, message: str
+    ) -> tuple[Checkpoint, str, str, str | None]:
+        """What the run's end adds: its code and message, or its outputs."""
+        if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
+            return decided, code, message, None
+        if decided.next_step or not self._run.plan.outputs:
+            return decided, "", "", None
+        try:
+            # What is shown is all that is kept: a run's outputs never hold what is sensitive.
+            outputs = resolve(dict(self._run.plan.outputs), self._run.memory.shown_scope())
+        except BadReference as bad:
+            failed = replace(decided, outcome=ExecutionState.FAILED, pause_s=0.0)
+            return failed, Code.POLICY_VIOLATION.value, f"outputs: {bad.detail}", None
+        return decided, "", "", _json(outputs)
+
+    def _lines(self, said: Said | None) -> list[Line]:
+        mask = self._run.memory.masker.mask
+        return (
+            [replace(line, message=mask(line.message)) for line in said.take_lines()]
+            if said
+            else []
+        )
+
+    def _variables(self, result: StepResult) -> dict[str, Any]:
+        """All variables of the run, if the step has set any."""
+        if not result.variables:
+            return {}
+        memory = self._run.memory
+        hidden = {name: memory.variables[name] for name in memory.sensitive_variables}
+        return {
+            "variables": _json(mask_fields(memory.variables, memory.sensitive_variables)),
+            "sealed_variables": seal(memory.metadata.execution_id, hidden) if hidden else None,
+        }
+
+    def _failed(self, code: Code, message: str) -> StepResult:
+        return StepResult.failed(
+            step=self.step.path, attempt=self._number, code=code, message=message
+        )
+
+
+def _shown(value: Any, scope: Mapping[str, Any]) -> Any:
+    try:
+        return resolve(value, scope)
+    except BadReference:  # what is masked may not fit the expression
+        return MASK
+
+
+def _json(value: Any) -> str:
+    return dump(value).decode()
+
+
+def _text(output: bytes | None) -> str | None:
+    return None if output is None else output.decode()

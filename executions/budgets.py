@@ -1,0 +1,36 @@
+"""Budgets: what a run and its tenant may still spend. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+Amounts = Mapping[str, Decimal]
+
+
+@dataclass(kw_only=True, slots=True)
+class Budget:
+    """The limits of one run's blueprint and of its tenant's month, and what is spent of them."""
+
+    run_limits: Amounts = field(default_factory=dict)
+    run_spent: dict[str, Decimal] = field(default_factory=dict)
+    tenant_limits: Amounts = field(default_factory=dict)
+    tenant_spent: dict[str, Decimal] = field(default_factory=dict)
+
+    def spent_up(self) -> str:
+        """Say which budget is spent; nothing if none is."""
+        for whose, limits, spent in (
+            ("blueprint's budget", self.run_limits, self.run_spent),
+            ("tenant's budget for this month", self.tenant_limits, self.tenant_spent),
+        ):
+            for kind, limit in limits.items():
+                if spent.get(kind, Decimal()) >= limit:
+                    return f"The {whose} is spent: {spent[kind]} of {limit} {kind}."
+        return ""
+
+    def with_costs(self, costs: Amounts) -> dict[str, Decimal]:
+        """What the run has spent once these costs are added."""
+        kinds = {*self.run_spent, *costs}
+        zero = Decimal()
+        return {
+            kind: self.run_spent.get(kind, zero) + costs.get(kind, zero) for kind in sorted(kinds)
+        }

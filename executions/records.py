@@ -1,0 +1,38 @@
+"""What an attempt leaves behind, as it is stored. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One line that a step has said."""
+
+    at: datetime
+    level: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """What an attempt leaves behind, as it may be stored: masked, and what is masked sealed beside it."""
+
+    path: str
+    attempt: int
+    version: int
+    inputs: str | None = None  # JSON, as all values here
+    output: str | None = None
+    sealed_output: bytes | None = None
+    code: str = ""
+    message: str = ""
+    cause: str = ""
+    run_code: str = ""  # why the run ends, if it does not succeed
+    run_message: str = ""
+    variables: str | None = None  # all of the run's, if the step set any
+    sealed_variables: bytes | None = None
+    outputs: str | None = None  # the run's, at its end
+    lines: Sequence[Line] = ()
+    costs: Mapping[str, Decimal] = field(default_factory=dict)  # of this attempt
+    run_costs: Mapping[str, Decimal] = field(default_factory=dict)  # of the run, with these

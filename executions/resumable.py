@@ -1,0 +1,23 @@
+"""What is kept of a run while it is at work. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from executions.blueprint.plan import Plan
+from executions.budgets import Budget
+from executions.memory import ExecutionMemory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resumable:
+    """What it takes to go on with a run."""
+
+    plan: Plan
+    memory: ExecutionMemory
+    budget: Budget
+    seed: int
+    isolation: str
+    requested_by: str = ""
+    request_id: str = ""
+    # Of a replay: what the steps of the original came to.
+    original: dict[str, Any] | None = None

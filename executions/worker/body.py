@@ -1,0 +1,203 @@
+"""The body of a link: the attempts of one step, or of all that are left on the express lane.
+
+Timing: background-worker. Model: sync, one pool thread. Guarantee: one result and one checkpoint per attempt.
+Failure: owns the retries: up to a minute it waits here, context open; longer waits park the run. What the platform gets
+wrong fails the step, or the run would be tried again and again.
+"""
+
+import logging
+import time
+from dataclasses import replace
+
+from celery.exceptions import Ignore
+
+from executions.attempts import Attempt, Concluded, Failure
+from executions.decisions import Checkpoint
+from executions.scope import run_scope
+from executions.states import ExecutionState, StepState
+from executions.transitions.checkpoint import write_checkpoint
+from executions.transitions.claim import Claim, Refusal, claim_step
+from executions.transitions.close import set_outcome
+from executions.worker.closing import end_overdue, ids
+from executions.worker.contexts import Exit, OpenContext
+from executions.worker.journal import Journal
+from executions.worker.machine import Machine
+from isolane.protocol import Run
+from isolane.results import Code, StepResult
+
+SLICE_SECONDS = 0.2  # between two looks, while waiting, at whether to go on waiting
+logger = logging.getLogger(__name__)
+
+
+class StepFailed(Exception):
+    """Carries a code and nothing else: what Flower shows must not leak what a step said."""
+
+
+class Body:
+    """Works for one link."""
+
+    def __init__(self, machine: Machine, context: OpenContext) -> None:
+        self._machine = machine
+        self._context = context
+
+    def run(self, path: str, claim: Claim, error: str) -> str:
+        """Run the step that was claimed; returns the path of the step that comes next in this context, if any."""
+        while True:
+            decided = self._step(path, claim, error)
+            if self._context.exit is not None or not self._context.run.plan.express:
+                return "" if self._context.exit else decided.next_step
+            path, claim, error = decided.next_step, self._claim(decided.next_step), ""
+
+    def _step(self, path: str, claim: Claim, error: str) -> Checkpoint:
+        """Attempt after attempt, until the step has ended or the context has."""
+        while True:
+            deadline = time.monotonic() + claim.left_s
+            if claim.wait_s:
+                self._wait(claim.wait_s, deadline)
+            concluded = self._attempt(path, claim, error, deadline)
+            self._write(concluded)
+            if self._context.exit or concluded.decided.state is not StepState.RETRYING:
+                return concluded.decided
+            self._wait(concluded.decided.retry_s or 0.0, deadline)
+            claim = self._claim(path)
+
+    def _claim(self, path: str) -> Claim:
+        if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
+            raise Ignore("the loop hands the placement back")
+        with run_scope(self._context.placement.tenant_id):
+            claimed = claim_step(self._context.placement, path, worker=self._machine.node_name)
+        if isinstance(claimed, Refusal):
+            # Cancelled, or over: the loop finds a placement without a link and ends it.
+            raise Ignore(claimed.value)
+        return claimed
+
+    # --- one attempt
+    def _attempt(self, path: str, claim: Claim, error: str, deadline: float) -> Concluded:
+        context = self._context
+        failure = Failure(code=claim.code, message=claim.message) if claim.recovering else None
+        attempt = Attempt(
+            context.run, path, number=claim.attempt, version=claim.version, recovers_from=failure
+        )
+        try:
+            return self._concluded(attempt, claim, error, deadline)
+        except Exception:
+            # A fault of ours must fail the step.
+            logger.exception(
+                "step not run", extra={"event": "STEP_NOT_RUN", "step": path, **self._ids()}
+            )
+            return attempt.concluded(
+                StepResult.failed(
+                    step=path,
+                    attempt=claim.attempt,
+                    code=Code.UNKNOWN_ERROR,
+                    message="The worker could not run this step; its log says why.",
+                )
+            )
+
+    def _concluded(self, attempt: Attempt, claim: Claim, error: str, deadline: float) -> Concluded:
+        path = attempt.step.path
+        if claim.left_s <= 0:
+            overdue = _failed(path, claim, Code.TIMEOUT, "The run was ended at its own timeout.")
+            return attempt.concluded(overdue, run_is_over=True)
+        prepared = attempt.prepare()
+        if prepared is None:
+            return attempt.skipped()
+        if isinstance(prepared, StepResult):
+            return attempt.concluded(prepared)
+        if error or self._context.runtime is None:
+            return attempt.concluded(
+                _failed(path, claim, Code.RESOURCE_ERROR, error or "no runtime")
+            )
+        return self._ran(attempt, prepared, deadline)
+
+    def _ran(self, attempt: Attempt, frame: Run, deadline: float) -> Concluded:
+        context, step = self._context, attempt.step
+        # The step is told the time that it really has.
+        left_s = max(deadline - time.monotonic(), 0.001)
+        frame = replace(frame, timeout_s=min(frame.timeout_s, left_s))
+        assert context.runtime is not None  # noqa: S101 - seen by the caller
+        context.journal = journal = Journal(
+            context.placement,
+            step.path,
+            frame.attempt,
+            masker=context.run.memory.masker,
+            held=bool(step.sensitive),
+        )
+        try:
+            result = context.runtime.run(
+                frame,
+                deadline=time.monotonic() + frame.timeout_s,
+                cancelled=context.cancelled,
+                on_frame=journal.said.hear,
+            )
+        finally:
+            said = journal.close()
+        if result.trace:
+            trace = context.run.memory.masker.mask(result.trace)
+            logger.error(
+                "%s", trace, extra={"event": "STEP_TRACE", "step": step.path, **self._ids()}
+            )
+        over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
+        return attempt.concluded(result, said, run_is_over=over)
+
+    # --- what it comes to
+    def _write(self, concluded: Concluded) -> None:
+        context, decided = self._context, concluded.decided
+        if context.lost:
+            raise Ignore("the placement is over")
+        with run_scope(context.placement.tenant_id):
+            written = write_checkpoint(context.placement, concluded.record, decided)
+        if written is None:
+            context.lost = True
+            raise Ignore("refused by the fence")
+        if concluded.record.costs:
+            context.run.budget.run_spent = dict(concluded.record.run_costs)
+            context.run.budget.tenant_spent.update(written.monthly)
+        context.next_step = decided.next_step
+        context.exit = self._exit(decided)
+        if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
+            raise StepFailed(concluded.record.run_code)
+
+    def _exit(self, decided: Checkpoint) -> Exit | None:
+        if decided.outcome is not None:
+            return Exit.ENDED
+        if decided.wake_s:
+            return Exit.PARKED
+        runtime = self._context.runtime
+        return None if runtime is not None and runtime.alive else Exit.RESTART
+
+    # --- waiting within the link, context open
+    def _wait(self, seconds: float, deadline: float) -> None:
+        """Wait for a retry's time; whatever ends the run meanwhile is acted upon."""
+        until = time.monotonic() + seconds
+        while (left := min(until, deadline) - time.monotonic()) > 0:
+            if self._context.cancelled.wait(min(left, SLICE_SECONDS)):
+                self._end(ExecutionState.CANCELLED)
+            if self._context.lost or self._machine.draining.is_set():
+                raise Ignore("the loop hands the placement back")
+        if time.monotonic() >= deadline:
+            self._end(ExecutionState.TIMED_OUT)
+
+    def _end(self, outcome: ExecutionState) -> None:
+        placement = self._context.placement
+        with run_scope(placement.tenant_id):
+            if outcome is ExecutionState.CANCELLED:
+                written = set_outcome(
+                    placement, outcome, code=Code.CANCELLED, message="Cancelled while it waited."
+                )
+            else:
+                written = end_overdue(placement)
+        if not written:
+            self._context.lost = True
+            raise Ignore("refused by the fence")
+        self._context.exit = Exit.ENDED
+        raise StepFailed(
+            Code.CANCELLED.value if outcome is ExecutionState.CANCELLED else Code.TIMEOUT.value
+        )
+
+    def _ids(self) -> dict[str, object]:
+        return ids(self._context.placement)
+
+
+def _failed(path: str, claim: Claim, code: Code, message: str) -> StepResult:
+    return StepResult.failed(step=path, attempt=claim.attempt, code=code, message=message)
