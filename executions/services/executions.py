@@ -26,7 +26,7 @@ from executions.states import ExecutionState
 from executions.transitions.cancel import cancel
 from executions.transitions.submit import Submission, write_submission
 from isolane.protocol import ProtocolError, dump
-from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from orchestrator.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from resources.levels import Decision, choose
 from tenants.isolation import Isolation
 from tenants.models import Tenant
@@ -102,12 +102,21 @@ def _submit(tenant: TenantRef, request: Request, digest: str) -> Submitted:
         submission = _submission(
             tenant, request, version, plan, _isolation(row, plan, offer), offer, digest
         )
-        if not write_submission(submission):
-            # The key was taken a moment ago, unless it is our own row, written over a connection that was then lost.
-            found = _found(request, digest)
-            if found is not None and found.pk != submission.execution_id:
-                return Submitted(execution=found, is_new=False)
-    return Submitted(execution=_row(submission), is_new=True)
+        return _written(submission, request)
+
+
+def _written(submission: Submission, request: Request) -> Submitted:
+    for _ in range(2):
+        if write_submission(submission):
+            return Submitted(execution=_row(submission), is_new=True)
+        # Another run has the key, or our own row was written over a connection that was then lost.
+        found = _found(request, submission.request_hash)
+        if found is not None and found.pk != submission.execution_id:
+            return Submitted(execution=found, is_new=False)
+        if Execution.objects.filter(pk=submission.execution_id).exists():
+            return Submitted(execution=_row(submission), is_new=True)
+        # The run that had the key was dropped between the two looks.
+    raise Unavailable("The idempotency key is being freed; send the same request again.")
 
 
 def _submission(

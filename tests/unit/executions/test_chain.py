@@ -4,14 +4,21 @@ from uuid import UUID
 
 import pytest
 
-from executions.chain import WINDOW, ChainSpec, links, publish
+from executions.blueprint.plan import plan
+from executions.chain import WINDOW, ChainSpec, links
 
 EXECUTION = UUID(int=7)
 
 
-def spec(*paths: str) -> ChainSpec:
+def spec(*paths: str, first: str = "", express: bool = False) -> ChainSpec:
+    steps = [{"key": path, "uses": "work", "with": {"x": "secret"}} for path in paths]
     return ChainSpec(
-        tenant_id=3, execution_id=EXECUTION, epoch=2, lane="lane.x", blueprint="flow", paths=paths
+        tenant_id=3,
+        execution_id=EXECUTION,
+        epoch=2,
+        lane="lane.x",
+        plan=plan({"name": "flow", "express": express, "steps": steps}),
+        first=first or paths[0],
     )
 
 
@@ -31,5 +38,13 @@ def test_long_runs_go_in_windows(steps: int, expected: int) -> None:
     assert [link.args[3] for link in links(spec(*paths))] == paths[:expected]
 
 
-def test_nothing_left_is_nothing_sent() -> None:
-    publish(spec())
+def test_a_run_that_goes_on_begins_at_its_next_step() -> None:
+    paths = [f"s{i}" for i in range(WINDOW + 3)]
+    assert spec(*paths, first="s2").paths == paths[2:12]
+    assert spec(*paths, first="s12").paths == ["s12"]
+
+
+def test_on_the_express_lane_one_link_runs_all_that_is_left() -> None:
+    (link,) = links(spec("one", "two", "three", first="two", express=True))
+    assert link.args[3] == "two"
+    assert link.options == {"queue": "lane.x", "shadow": "flow/two …"}

@@ -1,41 +1,157 @@
-"""executions.memory: values go in and come out by value, and no two memories share any."""
+"""executions.memory: values go in and come out by value, in limits, and what is sensitive is masked when shown."""
 
+import json
 from typing import Any
+from uuid import UUID
 
-from executions.memory import ExecutionMemory
+import pytest
+
+from executions import memory as memory_module
+from executions.blueprint.plan import plan
+from executions.masking import MASK
+from executions.memory import ExecutionMemory, Metadata
+from isolane.protocol import dump
+
+METADATA = Metadata(tenant_id=3, execution_id=UUID(int=7), blueprint="flow", blueprint_version=2)
+LIMIT = 100
 
 
-def test_it_shows_inputs_and_outputs() -> None:
-    memory = ExecutionMemory(inputs={"a": 1}, outputs={"one": {"x": 1}})
-    memory.remember("two", [2])
-    assert memory.scope() == {"inputs": {"a": 1}, "steps": {"one": {"x": 1}, "two": [2]}}
+def make_memory(
+    *,
+    inputs: dict[str, Any] | None = None,
+    outputs: dict[str, Any] | None = None,
+    variables: dict[str, Any] | None = None,
+    sensitive_variables: frozenset[str] = frozenset(),
+    sensitive: Any = False,
+) -> ExecutionMemory:
+    """Of a run with the steps one and two; the second's output and the input `password` may be sensitive."""
+    properties = {"password": {"type": "string", "sensitive": True}}
+    document: dict[str, Any] = {
+        "name": "flow",
+        "steps": [{"key": "one", "uses": "x"}, {"key": "two", "uses": "x", "sensitive": sensitive}],
+    }
+    if sensitive:
+        document["inputs"] = {"type": "object", "properties": properties}
+    return ExecutionMemory(
+        plan(document),
+        metadata=METADATA,
+        inputs=inputs or {},
+        outputs=outputs or {},
+        variables=variables or {},
+        sensitive_variables=sensitive_variables,
+    )
+
+
+def test_it_shows_inputs_outputs_and_variables() -> None:
+    memory = make_memory(inputs={"a": 1}, outputs={"one": {"x": 1}}, variables={"v": 1})
+    memory.remember("two", b"[2]", {"w": 2})
+    assert memory.scope() == {
+        "inputs": {"a": 1},
+        "steps": {"one": {"x": 1}, "two": [2]},
+        "vars": {"v": 1, "w": 2},
+    }
+    assert memory.shown_scope() == memory.scope()
+    assert not memory.is_masked
+    assert memory.metadata == METADATA
 
 
 def test_changing_what_went_in_changes_nothing() -> None:
     inputs: dict[str, Any] = {"a": [1]}
     outputs: dict[str, Any] = {"one": {"x": [1]}}
-    remembered = [1]
-    memory = ExecutionMemory(inputs=inputs, outputs=outputs)
-    memory.remember("two", remembered)
-    inputs["a"].append(2)
-    outputs["one"]["x"].append(2)
-    outputs["three"] = 3
-    remembered.append(2)
-    assert memory.scope() == {"inputs": {"a": [1]}, "steps": {"one": {"x": [1]}, "two": [1]}}
-
-
-def test_changing_what_came_out_changes_nothing() -> None:
-    memory = ExecutionMemory(inputs={"a": [1]}, outputs={"one": [1]})
-    seen = memory.scope()
-    seen["inputs"]["a"].append(2)
-    seen["steps"]["one"].append(2)
-    seen["steps"]["two"] = 2
-    assert memory.scope() == {"inputs": {"a": [1]}, "steps": {"one": [1]}}
+    variables: dict[str, Any] = {"v": [1]}
+    memory = make_memory(inputs=inputs, outputs=outputs, variables=variables)
+    changes: dict[str, Any] = {"w": [1]}
+    memory.remember("two", b"1", changes)
+    for kept in (inputs["a"], outputs["one"]["x"], variables["v"], changes["w"]):
+        kept.append(2)
+    assert json.loads(dump(memory.scope())) == {
+        "inputs": {"a": [1]},
+        "steps": {"one": {"x": [1]}, "two": 1},
+        "vars": {"v": [1], "w": [1]},
+    }
 
 
 def test_two_memories_share_nothing() -> None:
-    given: dict[str, Any] = {"a": [1]}
-    first, second = (ExecutionMemory(inputs=given, outputs=given) for _ in range(2))
-    first.remember("one", given)
-    first.scope()["inputs"]["a"].append(2)
-    assert second.scope() == {"inputs": {"a": [1]}, "steps": {"a": [1]}}
+    given: dict[str, Any] = {"one": [1]}
+    first, second = (make_memory(inputs=given, outputs=given, variables=given) for _ in range(2))
+    first.remember("one", b"[2]", {"one": 2})
+    assert second.scope() == {"inputs": given, "steps": given, "vars": given}
+
+
+# --- limits
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(memory_module, "MAX_MEMORY_BYTES", LIMIT)
+    return LIMIT
+
+
+def test_outputs_and_variables_fit_up_to_the_limit_together(limit: int) -> None:
+    memory = make_memory(outputs={"one": "x" * 38}, variables={"v": "y" * 12})  # 40 and 20 bytes
+    assert memory.fits("two", b"z" * 40, {})
+    assert not memory.fits("two", b"z" * 41, {})
+    assert memory.fits("two", b"z" * 40, {"v": "a" * 12})  # in place of what was there
+    assert not memory.fits("two", b"z" * 40, {"v": "a" * 13})
+    assert not memory.fits("two", b"z" * 40, {"w": 1})
+
+
+def test_asking_whether_it_fits_remembers_nothing(limit: int) -> None:
+    memory = make_memory()
+    for _ in range(3):
+        assert memory.fits("two", b"z" * 90, {})
+    assert memory.scope()["steps"] == {}
+
+
+def test_a_step_that_runs_again_takes_its_own_place(limit: int) -> None:
+    memory = make_memory()
+    memory.remember("two", dump("z" * 90), {})
+    assert memory.fits("two", b"z" * 90, {})
+    assert not memory.fits("one", b"z" * 90, {})
+
+
+def test_what_was_remembered_counts(limit: int) -> None:
+    memory = make_memory()
+    memory.remember("one", dump("z" * 38), {"v": "y" * 12})
+    assert memory.fits("two", b"z" * 40, {})
+    assert not memory.fits("two", b"z" * 41, {})
+
+
+# --- what is sensitive
+def test_what_is_sensitive_is_there_to_use_and_masked_to_show() -> None:
+    memory = make_memory(inputs={"password": "hunter2", "a": 1}, sensitive=["token", "key"])
+    memory.remember("two", dump({"token": "t0ken", "n": 1}), {"key": "k3yy", "open": 2})
+    assert memory.is_masked
+    assert memory.scope()["steps"]["two"] == {"token": "t0ken", "n": 1}
+    assert memory.scope()["vars"] == {"key": "k3yy", "open": 2}
+    assert memory.shown_scope() == {
+        "inputs": {"password": MASK, "a": 1},
+        "steps": {"two": {"token": MASK, "n": 1}},
+        "vars": {"key": MASK, "open": 2},
+    }
+    assert memory.sensitive_variables == {"key"}
+    assert memory.masker.mask("hunter2 t0ken k3yy") == "*** *** ***"
+
+
+def test_a_step_that_is_sensitive_as_a_whole_hides_its_variables_too() -> None:
+    memory = make_memory(sensitive=True)
+    memory.remember("two", dump(["t0ken"]), {"key": "k3yy"})
+    assert memory.shown_scope()["steps"] == {"two": MASK}
+    assert memory.shown_scope()["vars"] == {"key": MASK}
+
+
+def test_a_variable_that_is_set_anew_without_a_mark_is_open_again() -> None:
+    memory = make_memory(variables={"key": "k3yy"}, sensitive_variables=frozenset({"key"}))
+    assert memory.shown_scope()["vars"] == {"key": MASK}
+    memory.remember("one", b"null", {"key": "open"})
+    assert memory.shown_scope()["vars"] == {"key": "open"}
+    assert memory.masker.mask("k3yy") == MASK  # the old value is still nobody's business
+
+
+def test_a_memory_that_is_read_again_knows_what_to_mask() -> None:
+    memory = make_memory(
+        inputs={"password": "hunter2"},
+        outputs={"two": {"token": "t0ken"}},
+        variables={"key": "k3yy"},
+        sensitive_variables=frozenset({"key"}),
+        sensitive=["token"],
+    )
+    assert memory.masker.mask("hunter2 t0ken k3yy") == "*** *** ***"

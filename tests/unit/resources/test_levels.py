@@ -56,3 +56,51 @@ def test_an_untrusted_tenant_never_shares(required: Isolation, available: Isolat
         return
     assert chosen is not SHARED
     assert chosen.strictness >= required.strictness
+
+
+# --- what the blueprint asks for
+@pytest.mark.parametrize(
+    ("required", "requested", "trusted", "expected", "reason"),
+    [
+        (SHARED, DOCKER, True, DOCKER, "the blueprint asks for docker"),
+        (
+            DOCKER,
+            PROCESS,
+            True,
+            DOCKER,
+            "the tenant requires docker",
+        ),  # never weaker than the tenant's
+        (DOCKER, DOCKER, True, DOCKER, "the tenant requires docker"),
+        (SHARED, SHARED, True, SHARED, "the tenant requires shared"),
+        (SHARED, SHARED, False, PROCESS, "the tenant is not trusted"),
+        (SHARED, KUBERNETES, False, KUBERNETES, "the blueprint asks for kubernetes"),
+    ],
+)
+def test_the_stricter_of_requirement_and_request_wins(
+    required: Isolation, requested: Isolation, trusted: bool, expected: Isolation, reason: str
+) -> None:
+    decision = choose(
+        required=required, trusted=trusted, available=set(Isolation), requested=requested
+    )
+    assert decision.level is expected
+    assert decision.reason.startswith(reason)
+
+
+def test_a_request_that_nobody_can_meet_is_refused_with_the_reason() -> None:
+    with pytest.raises(IsolationUnavailable, match="blueprint asks for docker") as refused:
+        choose(required=SHARED, trusted=True, available={SHARED, PROCESS}, requested=DOCKER)
+    assert "trusted" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("required", "requested", "available"), list(product(Isolation, repeat=3)))
+def test_no_request_makes_it_weaker(
+    required: Isolation, requested: Isolation, available: Isolation
+) -> None:
+    try:
+        chosen = choose(
+            required=required, trusted=True, available={available}, requested=requested
+        ).level
+    except IsolationUnavailable:
+        assert available.strictness < max(required.strictness, requested.strictness)
+    else:
+        assert chosen.strictness >= max(required.strictness, requested.strictness)

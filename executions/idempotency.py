@@ -1,0 +1,117 @@
+"""Idempotency keys that were committed, remembered in Redis in front of PostgreSQL, whose constraint decides.
+
+Timing: request-time. Model: sync. Guarantee: best-effort; a key may be forgotten at any moment, so an answer only says
+where to look first. Failure: fails open; Redis away, slow or talking nonsense means NEW and is never an error.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
+from redis.retry import Retry
+
+TTL_SECONDS = 24 * 3600
+MAX_SECONDS = 0.2  # that a caller may lose to a Redis that does not answer
+REST_SECONDS = 5.0  # after a failure nobody asks, and nothing is logged, for so long
+
+# Compares on the server, so that it takes one round trip and no digest leaves it.
+LUA = """
+local found = redis.call('GET', KEYS[1])
+if not found then return 'new' end
+if found == ARGV[1] then return 'duplicate' end
+return 'conflict'
+"""
+SHA = hashlib.sha1(
+    LUA.encode(), usedforsecurity=False
+).hexdigest()  # the name that EVALSHA knows it by
+
+Answer = TypeVar("Answer")
+logger = logging.getLogger(__name__)
+
+
+class Seen(StrEnum):
+    """What is remembered of a key."""
+
+    NEW = "new"  # nothing
+    DUPLICATE = "duplicate"  # it was committed with the same digest
+    CONFLICT = "conflict"  # it was committed with another digest
+
+
+def check(tenant_id: int, key: str, digest: str) -> Seen:
+    """Look the key up; what is not NEW is to be answered from the row."""
+    if not settings.REDIS_URL:
+        return Seen.NEW
+    return _keys(settings.REDIS_URL).check(_name(tenant_id, key), digest)
+
+
+def remember(tenant_id: int, key: str, digest: str) -> None:
+    """Keep a key; to be called after its row is committed."""
+    if settings.REDIS_URL:
+        _keys(settings.REDIS_URL).remember(_name(tenant_id, key), digest)
+
+
+class CommittedKeys:
+    """The keys in one Redis, and when to leave that Redis alone."""
+
+    def __init__(self, client: redis.Redis, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._rests_until = float("-inf")
+
+    def check(self, name: str, digest: str) -> Seen:
+        """Compare with what is remembered under the name."""
+        return self._bounded(lambda: self._compare(name, digest), Seen.NEW)
+
+    def remember(self, name: str, digest: str) -> None:
+        """Keep the digest under the name; the newest counts, as a dropped run has freed its key."""
+        self._bounded(lambda: self._client.set(name, digest, ex=TTL_SECONDS), None)
+
+    def _compare(self, name: str, digest: str) -> Seen:
+        try:
+            found = self._client.evalsha(SHA, 1, name, digest)
+        except NoScriptError:  # after a start, a failover or SCRIPT FLUSH
+            found = self._client.eval(LUA, 1, name, digest)
+        return Seen(found.decode() if isinstance(found, bytes) else found)
+
+    def _bounded(self, ask: Callable[[], Answer], otherwise: Answer) -> Answer:
+        began = self._clock()
+        if began < self._rests_until:
+            return otherwise
+        try:
+            answer = ask()
+        except (redis.RedisError, OSError, ValueError) as error:
+            self._rest(type(error).__name__)
+            return otherwise
+        if self._clock() - began > MAX_SECONDS:
+            self._rest("slow")
+        return answer
+
+    def _rest(self, reason: str) -> None:
+        self._rests_until = self._clock() + REST_SECONDS
+        logger.warning(
+            "idempotency keys are not looked up for %g s (%s); the database decides",
+            REST_SECONDS,
+            reason,
+            extra={"event": "IDEMPOTENCY_OPEN"},
+        )
+
+
+@cache
+def _keys(url: str) -> CommittedKeys:
+    """One client per process, made when the first key comes."""
+    half = MAX_SECONDS / 2  # connecting and the answer are waited for one after the other
+    limits: dict[str, Any] = {"socket_connect_timeout": half, "socket_timeout": half}
+    client = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, **limits)
+    return CommittedKeys(client)
+
+
+def _name(tenant_id: int, key: str) -> str:
+    return f"isolane:idempotency:{tenant_id}:{hashlib.sha256(key.encode()).hexdigest()}"

@@ -1,0 +1,72 @@
+"""executions.said: lines in order, the newest progress, costs summed by kind."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import count
+
+import pytest
+
+from executions.records import Line
+from executions.said import MAX_COST_KINDS, Said
+from isolane.protocol import Cost, Log, Progress
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def said() -> Said:
+    """Its clock goes on by a second with each look."""
+    seconds = count()
+    return Said(now=lambda: START + timedelta(seconds=next(seconds)))
+
+
+def log(message: str) -> Log:
+    return Log(step="one", level="info", message=message)
+
+
+def cost(kind: str, amount: float) -> Cost:
+    return Cost(step="one", kind=kind, amount=amount)
+
+
+def test_lines_are_taken_once_and_in_order(said: Said) -> None:
+    for message in ("first", "second"):
+        said.hear(log(message))
+    assert said.take_lines() == [
+        Line(at=START, level="info", message="first"),
+        Line(at=START + timedelta(seconds=1), level="info", message="second"),
+    ]
+    assert said.take_lines() == []
+
+
+def test_lines_that_are_given_back_come_first_again(said: Said) -> None:
+    said.hear(log("first"))
+    taken = said.take_lines()
+    said.hear(log("second"))
+    said.give_back(taken)
+    assert [line.message for line in said.take_lines()] == ["first", "second"]
+
+
+def test_only_the_newest_progress_is_kept_and_taken_once(said: Said) -> None:
+    for fraction in (0.1, 0.5):
+        said.hear(Progress(step="one", fraction=fraction, message=""))
+    assert said.take_progress() == Progress(step="one", fraction=0.5, message="")
+    assert said.take_progress() is None
+
+
+def test_costs_of_a_kind_are_summed_exactly(said: Said) -> None:
+    for amount in (0.1, 0.2):
+        said.hear(cost("eur", amount))
+    said.hear(cost("tokens", 812))
+    assert said.costs == {"eur": Decimal("0.3"), "tokens": Decimal(812)}
+    assert said.refused == ""
+
+
+def test_too_many_kinds_of_cost_are_refused_and_not_kept(said: Said) -> None:
+    for number in range(MAX_COST_KINDS):
+        said.hear(cost(f"kind_{number}", 1))
+    said.hear(cost("kind_0", 1))  # known: no kind more
+    assert said.refused == ""
+    said.hear(cost("one_more", 1))
+    assert "more than 20 kinds" in said.refused
+    assert len(said.costs) == MAX_COST_KINDS
+    assert said.costs["kind_0"] == 2
