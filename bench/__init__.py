@@ -1,0 +1,1 @@
+"""The benchmark: runs of the platform next to what a team would write with Celery alone. `python -m bench`."""

@@ -1,0 +1,36 @@
+"""The Celery application of the hand-written durable chain.
+
+Timing: background-worker. Model: sync (prefork). Guarantee: at-least-once; a message is acknowledged after its task,
+and the guarded update lets a duplicate do nothing. Failure: nobody sends a lost message again.
+"""
+
+import os
+
+from celery import Celery
+from celery.canvas import Signature, chain
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bench.contenders.durable.settings")
+QUEUE = "durable"
+
+app = Celery(
+    "durable",
+    broker=os.environ.get("BENCH_BROKER_URL"),
+    include=["bench.contenders.durable.tasks"],
+)
+app.conf.update(
+    task_default_queue=QUEUE,
+    task_ignore_result=True,
+    task_acks_late=True,
+    broker_connection_retry_on_startup=True,
+    CELERY_DB_REUSE_MAX=1_000_000,  # else Celery closes the connection around every task, and this would be no match
+)
+
+
+def links(run_id: str, steps: int) -> "Signature[None]":
+    """One immutable link per step; args are ids only."""
+    return chain(
+        *[
+            app.signature("durable.run_step", args=(run_id, position), immutable=True)
+            for position in range(steps)
+        ]
+    )

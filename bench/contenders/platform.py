@@ -1,0 +1,145 @@
+"""Real runs of the platform, for two tenants, submitted through its services."""
+
+import time
+from typing import Any
+from uuid import UUID
+
+from bench.contenders.base import (
+    DRAIN_POLL,
+    DRAIN_SECONDS,
+    ONE_POLL,
+    ONE_SECONDS,
+    Contender,
+    Skipped,
+    wait_until,
+)
+from executions.blueprint.document import check
+from executions.blueprint.errors import InvalidBlueprint
+from executions.dispatch import admit_and_send
+from executions.models import Execution
+from executions.placement.models import Ticket
+from executions.placement.workers import living
+from executions.services.blueprints import publish
+from executions.services.executions import submit
+from executions.states import TERMINAL_EXECUTION, ExecutionState
+from tenants.models import Quota
+from tenants.provisioning import migrate
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.selectors import tenant_by_schema
+from tenants.services.tenants import TenantExists, create_tenant
+
+TENANTS = ("acme", "globex")
+WORKERS = 2
+READY_SECONDS = 60.0
+QUOTA = 10_000
+STEPS = range(1, 11)
+
+
+class Platform(Contender):
+    """The end of a run is its terminal state, which comes with the end of its ticket."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tenants: list[TenantRef] = []
+        self._submitted: list[tuple[TenantRef, UUID]] = []
+
+    def prepare(self) -> None:
+        """Migrate and make the tenants."""
+        migrate()
+        self._tenants = [_tenant(schema) for schema in TENANTS]
+
+    def ready(self) -> None:
+        """Wait for the workers, publish the blueprints, and run one."""
+        wait_until(_placeable, what="the workers", seconds=READY_SECONDS, poll=0.1)
+        try:
+            documents = [check(self._document(steps)) for steps in STEPS]
+        except InvalidBlueprint as refused:
+            raise Skipped(f"{self._name}: {refused.detail}") from None
+        for tenant in self._tenants:
+            with tenant_scope(tenant):
+                for document in documents:
+                    publish(document)
+        self.one(steps=1)
+
+    def fill(self, *, steps: int, runs: int) -> None:
+        """Submit while the tenants may hold no slot."""
+        _set_quota(0)
+        self._submitted = [
+            (tenant, self._submit(tenant, steps))
+            for tenant, _ in zip(self._tenants * runs, range(runs), strict=False)
+        ]
+
+    def drain(self) -> float:
+        """Let the tenants have slots, and place runs, until no ticket is left."""
+        started = time.perf_counter()
+        _set_quota(QUOTA)
+        admit_and_send()
+        wait_until(
+            _no_ticket, what=f"the runs ({self._name})", seconds=DRAIN_SECONDS, poll=DRAIN_POLL
+        )
+        seconds = time.perf_counter() - started
+        self._check()
+        return seconds
+
+    def one(self, *, steps: int) -> float:
+        """As a request does it: submit, place, send; then look at the row until it is terminal."""
+        tenant = self._tenants[0]
+        started = time.perf_counter()
+        run_id = self._submit(tenant, steps)
+        admit_and_send()
+        with tenant_scope(tenant):
+            ended = Execution.objects.filter(pk=run_id, state__in=sorted(TERMINAL_EXECUTION))
+            wait_until(ended.exists, what="a run", seconds=ONE_SECONDS, poll=ONE_POLL)
+        seconds = time.perf_counter() - started
+        self._submitted = [(tenant, run_id)]
+        self._check()
+        return seconds
+
+    def _submit(self, tenant: TenantRef, steps: int) -> UUID:
+        blueprint = self._document(steps)["name"]
+        return submit(tenant=tenant, blueprint=blueprint, inputs={}, requested_by="bench").pk
+
+    def _document(self, steps: int) -> dict[str, Any]:
+        links = [
+            {"key": f"s{number}", "uses": "data.map", "with": {"values": {}}}
+            for number in range(steps)
+        ]
+        mode = {"express": True} if self._name == "express" else {}
+        return {"name": f"{self._name}-{steps}", **mode, "steps": links}
+
+    def _check(self) -> None:
+        """A fast failure must not pass for a fast run."""
+        for tenant in self._tenants:
+            ids = [run_id for owner, run_id in self._submitted if owner == tenant]
+            with tenant_scope(tenant):
+                bad = Execution.objects.filter(pk__in=ids).exclude(state=ExecutionState.SUCCEEDED)
+                if run := bad.first():
+                    raise RuntimeError(f"{run} is {run.state}: {run.code} {run.message}")
+
+
+def _tenant(schema: str) -> TenantRef:
+    try:
+        return create_tenant(schema=schema, trusted=True, max_running=QUOTA, actor="bench")
+    except TenantExists:  # the other mode was here before
+        return tenant_by_schema(schema)
+
+
+def _set_quota(slots: int) -> None:
+    """Straight to the table: the services refuse a tenant without any slot, which is the gate here."""
+    with platform_scope():
+        Quota.objects.update(max_running=slots)
+
+
+def _placeable() -> bool:
+    with platform_scope():
+        return living().count() >= WORKERS
+
+
+def _no_ticket() -> bool:
+    with platform_scope():
+        return not Ticket.objects.exists()
+
+
+def contender(name: str) -> Contender:
+    """Chain or express."""
+    return Platform(name)

@@ -1,0 +1,71 @@
+"""Warming up, then round after round: the drain of a backlog and single runs, one contender at a time.
+
+Timing: minutes. Model: sync. Guarantee: best-effort; a contender that cannot be measured here is left out, and said so.
+Failure: bubble; figures of half a benchmark are none.
+"""
+
+from collections.abc import Callable, Mapping
+
+from bench.contenders.base import Skipped
+from bench.cpu import difference, spent
+from bench.figures import Key, Sample
+from bench.plan import Size, runs_for, turns
+from bench.stage import Stage
+
+Say = Callable[[str], None]
+
+
+def ready(stage: Stage, say: Say) -> tuple[list[str], list[str]]:
+    """Those that can be measured, and why others cannot."""
+    names, notes = [], []
+    for name, driver in stage.drivers.items():
+        try:
+            driver.call("ready")
+        except Skipped as skipped:
+            notes.append(f"left out: {skipped}")
+            say(notes[-1])
+        else:
+            names.append(name)
+    return names, notes
+
+
+def warm_up(stage: Stage, names: list[str], size: Size, say: Say) -> dict[Key, int]:
+    """How many runs each needs for a drain of the wanted length; the first drains are not kept."""
+    runs = {}
+    for name in names:
+        for steps in size.steps:
+            for _ in range(2):  # the first one also pays for what is made at first use
+                stage.drivers[name].call("fill", steps=steps, runs=size.warm_up_runs)
+                seconds = stage.drivers[name].call("drain")
+            runs[name, steps] = runs_for(size.warm_up_runs / seconds, size.seconds)
+        say(f"{name} is warm")
+    return runs
+
+
+def measure(
+    stage: Stage, names: list[str], size: Size, runs: Mapping[Key, int], say: Say
+) -> list[Sample]:
+    """Everything that was planned, interleaved."""
+    samples = []
+    for number, steps, name in turns(names, size):
+        sample = _sample(stage, name, steps, number, runs[name, steps], size.latencies)
+        samples.append(sample)
+        say(f"round {number + 1}/{size.rounds}, {steps:>2} steps, {name}: {sample.rate:.1f} runs/s")
+    return samples
+
+
+def _sample(stage: Stage, name: str, steps: int, number: int, runs: int, latencies: int) -> Sample:
+    driver, pids = stage.drivers[name], stage.supervisor.pids
+    driver.call("fill", steps=steps, runs=runs)
+    before = spent(pids)
+    seconds = driver.call("drain")
+    cpu = difference(before, spent(pids), runs)
+    return Sample(
+        contender=name,
+        steps=steps,
+        round=number,
+        runs=runs,
+        seconds=seconds,
+        cpu_ms=cpu,
+        latencies_ms=[driver.call("one", steps=steps) * 1000 for _ in range(latencies)],
+    )
