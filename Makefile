@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo up down status test lint format lock clean
+.PHONY: help demo up down status test bench lint format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -37,6 +37,9 @@ status: $(VENV)/run.stamp ## show what runs
 
 test: $(VENV)/dev.stamp ## run all tests
 	$(BIN)/python -m pytest
+
+bench: $(VENV)/dev.stamp ## compare the platform with plain and durable Celery chains
+	@$(BIN)/python -m bench
 
 lint: $(VENV)/dev.stamp ## ruff, mypy, import contracts, missing migrations, deployment checks
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 from executions.blueprint.plan import Plan
 
 RUN_STEP = "executions.run_step"
-WINDOW = 10  # a message carries the rest of its chain, so long blueprints go in windows that extend themselves
+WINDOW = 5  # a message carries the rest of its chain, so long blueprints go in windows that extend themselves
 logger = logging.getLogger(__name__)
 
 

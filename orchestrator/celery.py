@@ -1,4 +1,8 @@
-"""The Celery application; `celery -A orchestrator worker` starts a worker with the project's defaults."""
+"""The Celery application; `celery -A orchestrator worker` starts a worker with the project's defaults.
+
+Timing: import-time, definitions only; Django is set up when Celery imports its tasks. Model: sync.
+Guarantee: web and workers share one configuration. Failure: bubble; a worker that cannot load its tasks does not start.
+"""
 
 import os
 from typing import Any
@@ -8,11 +12,15 @@ from celery import Celery
 from celery.app.amqp import AMQP
 from celery.signals import import_modules, setup_logging
 
+from orchestrator.broker import LaneConnection
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 
 
 class LaneAMQP(AMQP):
     """Queues without exchanges: a lane is addressed by its name, so a lane that is gone leaves no binding behind."""
+
+    Connection = LaneConnection
 
     @staticmethod
     def autoexchange(_name: str) -> None:  # type: ignore[override]  # a hook that Celery documents as an attribute

@@ -95,7 +95,8 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
         "PASSWORD": info.pop("password", ""),
         "HOST": info.pop("host", ""),
         "PORT": str(info.pop("port", "")),
-        "OPTIONS": {"connect_timeout": 5, **info, **extra},
+        # Only executions.transitions.statement has texts that come again; from the third time on they are prepared.
+        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 2, **info, **extra},
         "CONN_MAX_AGE": 0,
     }
 
@@ -174,8 +175,9 @@ CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
-CELERY_TASK_SEND_SENT_EVENT = True
-CELERY_WORKER_SEND_TASK_EVENTS = True
+# Each event is one more message. Flower, when it runs, asks the workers to send them.
+CELERY_TASK_SEND_SENT_EVENT = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_CONCURRENCY = ENV.worker_concurrency
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

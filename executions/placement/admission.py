@@ -25,9 +25,10 @@ LOCK = "SELECT nextval('placement_dirty'), pg_try_advisory_xact_lock(%(lock)s)"
 DIRTY = "SELECT last_value FROM placement_dirty"
 
 # A statement of its own, after the lock: it must see what the last holder has committed.
-# Only what fits a free worker is ranked: runs that nobody can take must not stand in the way of their tenant's others.
+# It looks at no more tickets of a tenant than could be placed, however many wait, and goes from tenant to tenant along
+# the index. Only what fits a free worker counts: runs that nobody can take must not stand in their tenant's way.
 SNAPSHOT = """
-WITH free_worker AS (
+WITH RECURSIVE free_worker AS (
     SELECT w.boot, w.lane, w.capacity - count(t.execution_id) AS free, w.catalogue_id AS catalogue, w.isolation_levels
     FROM placement_worker w LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = 'placed'
     WHERE w.lease_until > now() AND NOT w.draining
@@ -36,18 +37,27 @@ WITH free_worker AS (
     SELECT DISTINCT catalogue, jsonb_array_elements_text(isolation_levels) AS level FROM free_worker
 ), held AS (
     SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = 'placed' GROUP BY tenant_id
-), ranked AS (
-    SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id AS catalogue, t.waiting_since,
-           q.max_running - coalesce(held.n, 0) AS free,
-           row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.waiting_since) AS place
-    FROM placement_ticket t
-    JOIN offer ON offer.catalogue = t.catalogue_id AND offer.level = t.isolation
-    JOIN tenants_tenant n ON n.id = t.tenant_id AND n.status = 'active'
-    JOIN tenants_quota q ON q.tenant_id = t.tenant_id
-    LEFT JOIN held ON held.tenant_id = t.tenant_id
-    WHERE t.state = 'waiting' AND NOT t.cancel_requested
+), waiting(tenant_id) AS (
+    (SELECT tenant_id FROM placement_ticket
+     WHERE state = 'waiting' AND EXISTS (SELECT 1 FROM free_worker) ORDER BY tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.tenant_id FROM placement_ticket t
+            WHERE t.state = 'waiting' AND t.tenant_id > waiting.tenant_id ORDER BY t.tenant_id LIMIT 1)
+    FROM waiting WHERE waiting.tenant_id IS NOT NULL
 ), next AS (
-    SELECT * FROM ranked WHERE place <= free ORDER BY waiting_since LIMIT %(batch)s
+    SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id AS catalogue, t.waiting_since, room.free
+    FROM waiting
+    JOIN tenants_tenant n ON n.id = waiting.tenant_id AND n.status = 'active'
+    JOIN tenants_quota q ON q.tenant_id = waiting.tenant_id
+    LEFT JOIN held ON held.tenant_id = waiting.tenant_id
+    CROSS JOIN LATERAL (SELECT greatest(q.max_running - coalesce(held.n, 0), 0) AS free) room
+    CROSS JOIN LATERAL (
+        SELECT * FROM placement_ticket t
+        WHERE t.tenant_id = waiting.tenant_id AND t.state = 'waiting' AND NOT t.cancel_requested
+          AND EXISTS (SELECT 1 FROM offer WHERE offer.catalogue = t.catalogue_id AND offer.level = t.isolation)
+        ORDER BY t.waiting_since LIMIT least(room.free, (SELECT sum(free) FROM free_worker))
+    ) t
+    ORDER BY t.waiting_since LIMIT %(batch)s
 )
 SELECT (SELECT json_agg(row_to_json(free_worker)) FROM free_worker)::text,
        (SELECT json_agg(row_to_json(next) ORDER BY waiting_since) FROM next)::text"""

@@ -150,7 +150,9 @@ def _submission(
     )
 
 
-def replay(tenant: TenantRef, execution_id: UUID, *, requested_by: str, request_id: str = "") -> Execution:
+def replay(
+    tenant: TenantRef, execution_id: UUID, *, requested_by: str, request_id: str = ""
+) -> Execution:
     """Run a run's version again with its seed and inputs; steps declared deterministic must come to the same."""
     with tenant_scope(tenant):
         runs = Execution.objects.select_related("blueprint_version__blueprint")

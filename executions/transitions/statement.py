@@ -1,9 +1,10 @@
-"""One statement of its own transaction, prepared once per connection: planning these takes longer than running them.
+"""One statement of its own transaction, prepared per connection and scope: planning it takes longer than running it.
 
 Timing: request-time and background-worker. Model: sync. Guarantee: runs in the scope entered, as all others do.
 Failure: over a lost connection it is tried once more, unless in a transaction; so it must be safe to repeat.
 """
 
+import functools
 from typing import Any, cast
 
 import psycopg
@@ -32,8 +33,15 @@ def _fetch_row(
 ) -> Row | None:
     connection.ensure_connection()
     connection.assert_scope()
+    text = _of_scope(statement, connection.wanted.search_path)
     # Django's own cursors put the values into the text, and such a text is planned anew each time.
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(statement, parameters, prepare=True)
+        cursor.execute(text, parameters)
         row: Row | None = cursor.fetchone()
     return row
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_scope(statement: str, search_path: str) -> str:
+    """A text of the scope's own: PostgreSQL drops the plan of a statement that is run in another scope than before."""
+    return f"{statement}\n-- {search_path}"

@@ -1,8 +1,8 @@
 """The level `shared`: long-lived runners, one execution at a time.
 
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
-Model: a pool of at most `size` processes per backend, used from any thread. When it is full, the
-runner that has been idle for longest makes room for one of another tenant.
+Model: a pool per backend, used from any thread: at most `size` runners at work, and twice as many
+in all, since a start takes far longer than a short step. One more ends the one idle for longest.
 Guarantee: a runner is used again only after a clean teardown, with an empty folder, and only for
 the tenant that it was begun for: what a step changed in Python's own state stays with that tenant.
 Failure: a runner that was killed, died or left something behind is ended, and its place is free.
@@ -29,6 +29,7 @@ from resources.runtimes.child import Child
 from resources.runtimes.folder import sweep
 from resources.runtimes.supervision import Supervision
 
+_KEPT = 2  # runners for each that may be at work
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
 
 
@@ -111,7 +112,7 @@ class SharedBackend(RuntimeBackend):
     def _begin(self) -> Child:
         if len(self._busy) >= self._size:
             raise PoolExhaustedError(f"all {self._size} runtimes of level {self.level} are in use")
-        while len(self._busy) + len(self._idle) >= self._size:
+        while len(self._busy) + len(self._idle) >= _KEPT * self._size:
             self._idle.pop(0).child.dispose()
         return self._spawn()
 

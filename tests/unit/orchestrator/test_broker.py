@@ -1,0 +1,42 @@
+"""orchestrator.broker: one Redis client per channel, for web and workers alike."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.broker import LaneConnection, LaneTransport
+from orchestrator.celery import app
+
+
+@pytest.fixture
+def channel() -> Any:
+    """Of a server that is never spoken to."""
+    connection = LaneConnection("redis+socket:///nowhere.sock")
+    transport = connection.get_transport_cls()(client=connection)
+    made = transport.Channel.__new__(transport.Channel)
+    made._pool = made._async_pool = None
+    made._get_pool = lambda **_: type("Pool", (), {"connection_kwargs": {}})()
+    made.Client = lambda connection_pool: type("Client", (), {"connection_pool": connection_pool})()
+    return made
+
+
+def test_the_platform_uses_it() -> None:
+    assert isinstance(app.connection_for_write(), LaneConnection)
+    assert app.connection_for_write().get_transport_cls() is LaneTransport
+
+
+def test_other_brokers_are_left_alone() -> None:
+    assert LaneConnection("memory://").get_transport_cls() is not LaneTransport
+
+
+def test_a_channel_keeps_its_client_as_long_as_its_pool(channel: Any) -> None:
+    first = channel._create_client()
+    assert channel._create_client() is first
+    channel._pool = None  # what kombu does when it disconnects
+    second = channel._create_client()
+    assert second is not first
+    assert second.connection_pool is channel.pool
+
+
+def test_the_consumers_client_is_its_own(channel: Any) -> None:
+    assert channel._create_client(asynchronous=True) is not channel._create_client()
