@@ -7,8 +7,17 @@ from rest_framework import serializers
 
 from executions.models import Execution, Step
 from executions.seeds import SEED_BITS
-from executions.states import ExecutionState
+from executions.states import ExecutionState, StepState
 from orchestrator.core.serializers import StrictSerializer
+
+MAX_LABELS = 20  # that one list is narrowed by
+ANY_OBJECT = {"type": "object", "additionalProperties": True}
+ANY_VALUE = {"nullable": True, "description": "Any JSON."}
+AMOUNTS = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "format": "decimal"},
+    "description": "By kind. Amounts are text: floats round.",
+}
 
 
 class SubmitSerializer(StrictSerializer):
@@ -29,19 +38,53 @@ class ListQuerySerializer(StrictSerializer):
 
     state = serializers.ChoiceField(choices=ExecutionState.choices, required=False)
     blueprint = serializers.CharField(max_length=100, required=False)
+    label = serializers.ListField(  # type: ignore[assignment]  # DRF takes fields out of the class
+        child=serializers.CharField(max_length=300),
+        max_length=MAX_LABELS,
+        required=False,
+        help_text="key:value; repeated, a run must carry all.",
+    )
     page_size = serializers.IntegerField(min_value=1, max_value=200, required=False)
     cursor = serializers.CharField(required=False)
+
+
+@extend_schema_field(ANY_VALUE)
+class AnyField(serializers.JSONField):
+    """What may be any JSON."""
+
+
+@extend_schema_field(ANY_OBJECT)
+class ObjectField(serializers.JSONField):
+    """What is always an object."""
+
+
+@extend_schema_field(AMOUNTS)
+class AmountsField(serializers.Field[Any, Any, dict[str, str], Any]):
+    """Costs by kind."""
+
+    def to_representation(self, value: Any) -> dict[str, str]:
+        """As text, as all amounts are."""
+        return {kind: amount_text(amount) for kind, amount in sorted(value.items())}
 
 
 class StepSerializer(serializers.ModelSerializer[Step]):
     """One step of a run."""
 
+    inputs = AnyField(help_text="Its parameters, resolved; what is sensitive is masked.")
+    output = AnyField()
+    recovered = serializers.SerializerMethodField()
+
     class Meta:
         model = Step
         fields = (
-            "path", "uses", "state", "attempt", "output", "code", "message", "started_at", "finished_at",
+            "path", "uses", "state", "attempt", "inputs", "output", "code", "message", "cause", "recovered",
+            "retry_at", "started_at", "finished_at",
         )  # fmt: skip
         read_only_fields = fields
+
+    def get_recovered(self, step: Step) -> bool:
+        """Whether another node took its place; code and message are then those of its failure."""
+        return step.state == StepState.SUCCEEDED and bool(step.code)
 
 
 class ExecutionSerializer(serializers.ModelSerializer[Execution]):
@@ -50,47 +93,46 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     id = serializers.CharField(source="public_id")
     blueprint = serializers.CharField(source="blueprint_version.blueprint.name")
     version = serializers.IntegerField(source="blueprint_version.number")
+    labels = ObjectField()
+    costs = AmountsField()
     steps_done = serializers.IntegerField()
     steps_total = serializers.IntegerField()
 
     class Meta:
         model = Execution
         fields: tuple[str, ...] = (
-            "id", "blueprint", "version", "state", "code", "message", "steps_done", "steps_total", "isolation",
-            "isolation_reason", "worker", "requested_by", "created_at", "started_at", "finished_at",
+            "id", "blueprint", "version", "state", "code", "message", "labels", "costs", "steps_done", "steps_total",
+            "isolation", "isolation_reason", "worker", "requested_by", "created_at", "started_at", "finished_at",
+            "wake_at",
         )  # fmt: skip
         read_only_fields = fields
 
 
 class ExecutionDetailSerializer(ExecutionSerializer):
-    """One run with its inputs and steps."""
+    """One run with its values and steps; what is sensitive is masked."""
 
-    inputs = serializers.SerializerMethodField()
+    inputs = ObjectField()
+    outputs = AnyField(help_text="What the blueprint's outputs came to, once it has succeeded.")
+    variables = ObjectField()
     seed = serializers.IntegerField()
+    express = serializers.BooleanField()
+    replay_of = serializers.SerializerMethodField()
     steps = StepSerializer(many=True)
 
     class Meta(ExecutionSerializer.Meta):
-        fields = (*ExecutionSerializer.Meta.fields, "inputs", "seed", "steps")
+        fields = (
+            *ExecutionSerializer.Meta.fields, "request_id", "replay_of", "seed", "express", "inputs", "outputs",
+            "variables", "steps",
+        )  # fmt: skip
         read_only_fields = fields
 
-    @extend_schema_field({"type": "object", "additionalProperties": True})
-    def get_inputs(self, run: Execution) -> dict[str, Any]:
-        """As they were submitted."""
-        inputs: dict[str, Any] = run.inputs
-        return inputs
+    @extend_schema_field({"type": "string", "nullable": True})
+    def get_replay_of(self, run: Execution) -> str | None:
+        """The id of the run that it repeats."""
+        return f"exec_{run.replay_of}" if run.replay_of else None
 
 
-class ProblemSerializer(serializers.Serializer[Any]):
-    """An error, as RFC 9457 has it."""
-
-    type = serializers.CharField()
-    title = serializers.CharField()
-    status = serializers.IntegerField()
-    detail = serializers.CharField()
-    code = serializers.CharField(help_text="Stable; decide by this.")
-    field = serializers.CharField(required=False)
-
-    def get_fields(self) -> Any:
-        """Add `errors`, a name that DRF's class has taken."""
-        errors = serializers.ListField(child=serializers.DictField(), required=False)
-        return {**super().get_fields(), "errors": errors}
+def amount_text(amount: Any) -> str:
+    """An amount without zeros that say nothing, and without an exponent."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

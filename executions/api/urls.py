@@ -2,10 +2,31 @@
 
 from django.urls import path
 
-from executions.api.views import CancelView, ExecutionsView, ExecutionView
+from executions.api.blueprint_views import (
+    BlueprintsView,
+    BlueprintView,
+    DiffView,
+    NodesView,
+    SchemaView,
+    ValidateView,
+    VersionView,
+)
+from executions.api.history_views import CostsView, EventsView, LogsView
+from executions.api.views import CancelView, ExecutionsView, ExecutionView, ReplayView
 
 urlpatterns = [
     path("executions", ExecutionsView.as_view(), name="executions"),
     path("executions/<str:id>", ExecutionView.as_view(), name="execution"),
     path("executions/<str:id>/cancel", CancelView.as_view(), name="cancel-execution"),
+    path("executions/<str:id>/replay", ReplayView.as_view(), name="replay-execution"),
+    path("executions/<str:id>/events", EventsView.as_view(), name="events"),
+    path("executions/<str:id>/logs", LogsView.as_view(), name="logs"),
+    path("executions/<str:id>/costs", CostsView.as_view(), name="costs"),
+    path("blueprints", BlueprintsView.as_view(), name="blueprints"),
+    path("blueprints/validate", ValidateView.as_view(), name="validate-blueprint"),
+    path("blueprints/<str:name>", BlueprintView.as_view(), name="blueprint"),
+    path("blueprints/<str:name>/versions/<int:number>", VersionView.as_view(), name="version"),
+    path("blueprints/<str:name>/diff", DiffView.as_view(), name="diff"),
+    path("nodes", NodesView.as_view(), name="nodes"),
+    path("blueprint-schema", SchemaView.as_view(), name="blueprint-schema"),
 ]

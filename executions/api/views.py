@@ -6,43 +6,32 @@ Failure: bubble, as a problem.
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from executions.api.callers import caller, require
+from executions.api.documentation import EXECUTION_ID, IDEMPOTENCY_KEY, READING, WRITING
 from executions.api.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
     ListQuerySerializer,
-    ProblemSerializer,
     SubmitSerializer,
 )
 from executions.dispatch import admit_and_send
 from executions.models import Execution
-from executions.selectors import execution, executions
-from executions.services.executions import request_cancel, submit
-from orchestrator.core.errors import Unauthenticated
-from orchestrator.core.problems import CONTENT_TYPE as PROBLEM_TYPE
-from tenants.api.authentication import caller_of
+from executions.selectors import execution, executions, find_execution, labelled
+from executions.services.executions import Request as RunRequest
+from executions.services.executions import replay, request_cancel, submit_once
+from orchestrator.core.request_ids import current_request_id
 from tenants.api.permissions import NeedsPermission
-from tenants.caller import Caller
 from tenants.roles import Permission
-
-PROBLEM = OpenApiResponse(ProblemSerializer, description="A problem (application/problem+json).")
-PROBLEMS = {(status, PROBLEM_TYPE): PROBLEM for status in (400, 401, 403, 404, 409, 503)}
-
-
-def _caller(request: Request) -> Caller:
-    caller = caller_of(request)
-    if caller is None:
-        raise Unauthenticated("Sign in, or send an API key.")
-    return caller
 
 
 class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
-    """All runs of the tenant."""
+    """All runs of the tenant that the caller reaches."""
 
     permission_by_method: ClassVar = {
         "GET": Permission.EXECUTION_VIEW,
@@ -54,39 +43,41 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
     @extend_schema(
         operation_id="list_executions",
         parameters=[ListQuerySerializer],
-        responses={200: ExecutionSerializer(many=True), **PROBLEMS},
+        responses={200: ExecutionSerializer(many=True), **READING},
     )
     def get(self, request: Request) -> Response:
         """List runs, newest first."""
-        query = ListQuerySerializer(data=request.query_params.dict())
-        query.is_valid(raise_exception=True)
-        found = executions()
-        if state := query.validated_data.get("state"):
+        wanted = _list_query(request)
+        found = executions(caller(request).blueprints)
+        if state := wanted.get("state"):
             found = found.filter(state=state)
-        if blueprint := query.validated_data.get("blueprint"):
+        if blueprint := wanted.get("blueprint"):
             found = found.filter(blueprint_version__blueprint__name=blueprint)
+        for label in wanted.get("label", ()):
+            found = labelled(found, label)
         page = self.paginate_queryset(found)
         return self.get_paginated_response(ExecutionSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="submit_execution",
+        parameters=[IDEMPOTENCY_KEY],
         request=SubmitSerializer,
-        responses={202: ExecutionDetailSerializer, **PROBLEMS, (413, PROBLEM_TYPE): PROBLEM},
+        responses={200: ExecutionDetailSerializer, 202: ExecutionDetailSerializer, **WRITING},
     )
     def post(self, request: Request) -> Response:
-        """Submit a run; it starts when a slot is free. Answers at once."""
-        caller = _caller(request)
+        """Submit a run; it starts when a slot is free. Answers at once: 202, or 200 if its key was used before."""
+        who = caller(request)
         sent = SubmitSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        run = submit(tenant=caller.tenant, requested_by=caller.name, **sent.validated_data)
-        # Before it can start: run and steps are read one after the other, and must tell the same story.
-        body: Any = ExecutionDetailSerializer(execution(run.public_id)).data
-        admit_and_send(bounded=True)
-        return Response(
-            body,
-            status=status.HTTP_202_ACCEPTED,
-            headers={"Location": f"{request.path}/{run.public_id}"},
+        require(who, Permission.EXECUTION_RUN, sent.validated_data["blueprint"])
+        asked = RunRequest(
+            **sent.validated_data,
+            requested_by=who.name,
+            request_id=current_request_id(),
+            idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
+        submitted = submit_once(who.tenant, asked)
+        return _submitted(submitted.execution.public_id, request.path, is_new=submitted.is_new)
 
 
 class ExecutionView(NeedsPermission, GenericAPIView[Execution]):
@@ -97,12 +88,12 @@ class ExecutionView(NeedsPermission, GenericAPIView[Execution]):
 
     @extend_schema(
         operation_id="get_execution",
-        parameters=[OpenApiParameter("id", str, OpenApiParameter.PATH)],
-        responses={200: ExecutionDetailSerializer, **PROBLEMS},
+        parameters=[EXECUTION_ID],
+        responses={200: ExecutionDetailSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read a run with its inputs and steps."""
-        return Response(ExecutionDetailSerializer(execution(id)).data)
+        """Read a run with its values and steps, all as they were at the same moment."""
+        return Response(ExecutionDetailSerializer(execution(id, caller(request).blueprints)).data)
 
 
 class CancelView(NeedsPermission, GenericAPIView[Execution]):
@@ -113,14 +104,56 @@ class CancelView(NeedsPermission, GenericAPIView[Execution]):
 
     @extend_schema(
         operation_id="cancel_execution",
-        parameters=[OpenApiParameter("id", str, OpenApiParameter.PATH)],
+        parameters=[EXECUTION_ID],
         request=None,
-        responses={202: ExecutionDetailSerializer, **PROBLEMS},
+        responses={202: ExecutionDetailSerializer, **WRITING},
     )
     def post(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Ask a run to stop; one that waits ends at once, one that runs within seconds."""
-        run = execution(id)
-        request_cancel(run.id, actor=_caller(request).name)
-        return Response(
-            ExecutionDetailSerializer(execution(id)).data, status=status.HTTP_202_ACCEPTED
+        who = caller(request)
+        request_cancel(find_execution(id, who.blueprints).pk, actor=who.name)
+        body = ExecutionDetailSerializer(execution(id)).data
+        return Response(body, status=status.HTTP_202_ACCEPTED)
+
+
+class ReplayView(NeedsPermission, GenericAPIView[Execution]):
+    """Running a run again."""
+
+    permission_by_method: ClassVar = {"POST": Permission.EXECUTION_RUN}
+    serializer_class = ExecutionDetailSerializer
+
+    @extend_schema(
+        operation_id="replay_execution",
+        parameters=[EXECUTION_ID],
+        request=None,
+        responses={202: ExecutionDetailSerializer, **WRITING},
+    )
+    def post(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
+        """Submit a run's version again with its seed and inputs; deterministic steps must come to the same."""
+        who = caller(request)
+        original = find_execution(id, who.blueprints)
+        run = replay(
+            who.tenant, original.pk, requested_by=who.name, request_id=current_request_id()
         )
+        return _submitted(run.public_id, request.path.rsplit("/", 2)[0], is_new=True)
+
+
+def _submitted(public_id: str, runs: str, *, is_new: bool) -> Response:
+    # Before it can start: who submits a run hears that it waits, whatever comes next.
+    body: Any = ExecutionDetailSerializer(execution(public_id)).data
+    if is_new:
+        admit_and_send(bounded=True)
+    return Response(
+        body,
+        status=status.HTTP_202_ACCEPTED if is_new else status.HTTP_200_OK,
+        headers={"Location": f"{runs}/{public_id}"},
+    )
+
+
+def _list_query(request: Request) -> dict[str, Any]:
+    sent: dict[str, Any] = request.query_params.dict()
+    if "label" in sent:
+        sent["label"] = request.query_params.getlist("label")
+    query = ListQuerySerializer(data=sent)
+    query.is_valid(raise_exception=True)
+    return dict(query.validated_data)

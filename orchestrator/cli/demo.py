@@ -1,5 +1,6 @@
 """`isolane demo`: everything once, from an empty machine to finished runs of two tenants."""
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ def demo() -> None:
         _wait_for_workers(stack)
         followed = _submit(stack)
         _follow(stack, followed)
+        _print_outputs(followed)
         started = psutil.Process().children(recursive=True)
         CONSOLE.print("Stopping the platform")
     left = [process for process in started if process.is_running() and process.status() != "zombie"]
@@ -116,6 +118,12 @@ def _follow(stack: Stack, followed: list[Followed]) -> None:
         _wait(stack, ended, RUN_SECONDS, "the runs did not end")
     if not CONSOLE.is_terminal:
         CONSOLE.print()  # rich leaves the table's last line open in a log
+
+
+def _print_outputs(followed: list[Followed]) -> None:
+    for item in followed:
+        outputs = json.dumps(item.run["outputs"], ensure_ascii=False)
+        click.echo(f"  {item.tenant} {item.run['id']} {outputs}")
 
 
 def _update(item: Followed) -> None:

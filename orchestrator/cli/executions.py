@@ -1,36 +1,103 @@
-"""`isolane executions`."""
+"""`isolane executions`.
+
+An operator's terminal shows states, codes and times. What steps were given, gave back and said belongs to the tenant:
+it is shown to a caller with the right to view it, known by an API key, as over HTTP.
+"""
 
 import json
 import time
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import click
 from rich.table import Table
 
+from executions.api.callers import require
+from executions.api.history_serializers import EventSerializer
 from executions.api.serializers import ExecutionDetailSerializer
+from executions.api.withholding import event_without_data, run_without_data
 from executions.dispatch import admit_and_send
-from executions.models import Step
-from executions.selectors import execution, parse_id
+from executions.models import Execution, StepLog
+from executions.selectors import Reach, execution, find_execution, labelled, last_step
+from executions.selectors import events as found_events
 from executions.selectors import executions as found
-from executions.services.executions import request_cancel
-from executions.services.executions import submit as submit_run
+from executions.selectors import logs as found_logs
+from executions.services.executions import Request, request_cancel, submit_once
+from executions.services.executions import replay as replay_run
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from orchestrator.cli.django import CONSOLE, actor
+from orchestrator.cli.run import input_pair, plain
+from orchestrator.core.errors import Forbidden, Unauthenticated
+from tenants.caller import Caller
+from tenants.roles import Permission
 from tenants.scope import TenantRef, tenant_scope
 from tenants.selectors import tenant_by_schema
+from tenants.services.api_keys import caller_of_key
 
 POLL_SECONDS = 0.3
+BATCH = 500  # lines or events that are read at once
+HINT = (
+    "Inputs, outputs, variables, messages and logs are shown to those who may view executions of the"
+    " blueprint: give an API key with --api-key or ISOLANE_API_KEY."
+)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Viewer:
+    """Who types the command: a caller of the tenant if an API key was given, else an operator of the platform."""
+
+    def __init__(self, tenant: str, api_key: str | None) -> None:
+        self.tenant: TenantRef = tenant_by_schema(tenant)
+        self._caller = _caller(self.tenant, api_key) if api_key else None
+
+    @property
+    def name(self) -> str:
+        """Who it is, as runs and the audit trail have it."""
+        return self._caller.name if self._caller else actor()
+
+    @property
+    def reach(self) -> Reach:
+        """The blueprints whose things are seen; an operator sees that all exist."""
+        return self._caller.blueprints if self._caller else None
+
+    def sees_data(self, blueprint: str) -> bool:
+        """Whether the data of this blueprint's runs is shown."""
+        caller = self._caller
+        return caller is not None and caller.may(Permission.EXECUTION_VIEW, blueprint)
+
+    def require(self, permission: Permission, blueprint: str) -> None:
+        """Refuse a caller without the right; an operator may do everything but look into data."""
+        if self._caller is not None:
+            require(self._caller, permission, blueprint)
+
+    def require_data(self, blueprint: str) -> None:
+        """Refuse who may not see the data of this blueprint's runs."""
+        if not self.sees_data(blueprint):
+            raise Forbidden(HINT)
+
+
+def tenant_options(command: Command) -> Command:
+    """`--tenant` and `--api-key`."""
+    command = click.option("--tenant", required=True, help="The tenant's name.")(command)
+    return click.option(
+        "--api-key",
+        envvar="ISOLANE_API_KEY",
+        show_envvar=True,
+        metavar="KEY",
+        help="Act as this key's owner; needed to see inputs, outputs and logs.",
+    )(command)
 
 
 @click.group()
 def executions() -> None:
-    """Runs of a tenant: submit, list, show and cancel them."""
+    """Runs of a tenant: submit, replay, follow, show and cancel them."""
 
 
+# --- doing
 @executions.command()
 @click.argument("blueprint")
-@click.option("--tenant", required=True)
+@tenant_options
 @click.option(
     "--input",
     "pairs",
@@ -41,44 +108,103 @@ def executions() -> None:
 @click.option("--version", type=click.IntRange(min=1), help="The newest if not said.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the run's random numbers.")
 @click.option(
+    "--idempotency-key",
+    default="",
+    metavar="KEY",
+    help="The same key with the same request gives the run that it made before.",
+)
+@click.option(
     "--wait/--no-wait",
     default=False,
-    help="Follow the run until it ends and print its last step's output; exit 1 if it fails.",
+    help="Follow the run until it ends and print what it gives back; exit 1 if it fails.",
 )
 def submit(
     *,
     blueprint: str,
     tenant: str,
+    api_key: str | None,
     pairs: tuple[str, ...],
     version: int | None,
     seed: int | None,
+    idempotency_key: str,
     wait: bool,
 ) -> None:
-    """Submit a run of BLUEPRINT."""
-    ref = tenant_by_schema(tenant)
-    inputs = dict(_pair(pair) for pair in pairs)
-    run = submit_run(
-        tenant=ref,
+    """Submit a run of BLUEPRINT and print its id."""
+    viewer = Viewer(tenant, api_key)
+    viewer.require(Permission.EXECUTION_RUN, blueprint)
+    request = Request(
         blueprint=blueprint,
-        inputs=inputs,
+        inputs=dict(input_pair(pair) for pair in pairs),
         version=version,
         seed=seed,
-        requested_by=actor(),
+        requested_by=viewer.name,
+        idempotency_key=idempotency_key,
     )
-    admit_and_send(bounded=True)
-    click.echo(run.public_id)
-    if wait:
-        _follow(ref, run.public_id)
+    submitted = submit_once(viewer.tenant, request)
+    if not submitted.is_new:
+        click.echo("The key was used before; this is the run that it made.", err=True)
+    _started(viewer, submitted.execution, wait=wait)
 
 
+@executions.command()
+@click.argument("execution_id")
+@tenant_options
+@click.option("--wait/--no-wait", default=False, help="As of submit.")
+def replay(*, execution_id: str, tenant: str, api_key: str | None, wait: bool) -> None:
+    """Run a run's version again with its seed and inputs, and print the new id.
+
+    Steps that are declared deterministic must come to the same again.
+    """
+    viewer = Viewer(tenant, api_key)
+    with tenant_scope(viewer.tenant):
+        original = find_execution(execution_id, viewer.reach)
+    viewer.require(Permission.EXECUTION_RUN, _blueprint(original))
+    _started(viewer, replay_run(viewer.tenant, original.pk, requested_by=viewer.name), wait=wait)
+
+
+@executions.command()
+@click.argument("execution_id")
+@tenant_options
+def cancel(execution_id: str, tenant: str, api_key: str | None) -> None:
+    """Ask a run to stop."""
+    viewer = Viewer(tenant, api_key)
+    with tenant_scope(viewer.tenant):
+        run = find_execution(execution_id, viewer.reach)
+        viewer.require(Permission.EXECUTION_CANCEL, _blueprint(run))
+        state = request_cancel(run.pk, actor=viewer.name)
+    click.echo("Cancelled." if state == "cancelled" else "Asked to stop; it ends within seconds.")
+
+
+# --- looking
 @executions.command("list")
-@click.option("--tenant", required=True)
+@tenant_options
+@click.option("--state", type=click.Choice(ExecutionState.values), help="Only these.")
+@click.option("--blueprint", help="Only runs of this one.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="KEY:VALUE", help="Repeatable; only what has all."
+)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
-def list_(tenant: str, limit: int) -> None:
+def list_(
+    *,
+    tenant: str,
+    api_key: str | None,
+    state: str | None,
+    blueprint: str | None,
+    labels: tuple[str, ...],
+    limit: int,
+) -> None:
     """List a tenant's runs, newest first."""
+    viewer = Viewer(tenant, api_key)
+    runs = found(viewer.reach)
+    if state:
+        runs = runs.filter(state=state)
+    if blueprint:
+        runs = runs.filter(blueprint_version__blueprint__name=blueprint)
+    for label in labels:
+        runs = labelled(runs, label)
     table = Table("execution", "blueprint", "state", "steps", "code", "worker", "created")
-    with tenant_scope(tenant_by_schema(tenant)):
-        for run in found()[:limit]:
+    with tenant_scope(viewer.tenant):
+        for run in runs[:limit]:
             table.add_row(
                 run.public_id, str(run.blueprint_version), run.state, f"{run.steps_done}/{run.steps_total}",
                 run.code, run.worker, f"{run.created_at:%Y-%m-%d %H:%M:%S}",
@@ -88,54 +214,119 @@ def list_(tenant: str, limit: int) -> None:
 
 @executions.command()
 @click.argument("execution_id")
-@click.option("--tenant", required=True)
-def show(execution_id: str, tenant: str) -> None:
+@tenant_options
+def show(execution_id: str, tenant: str, api_key: str | None) -> None:
     """Show a run with its steps, as JSON."""
-    with tenant_scope(tenant_by_schema(tenant)):
-        body = ExecutionDetailSerializer(execution(execution_id)).data
+    viewer = Viewer(tenant, api_key)
+    with tenant_scope(viewer.tenant):
+        found_run = execution(execution_id, viewer.reach)
+    body: dict[str, Any] = ExecutionDetailSerializer(found_run).data
+    if not viewer.sees_data(body["blueprint"]):
+        click.echo(HINT, err=True)
+        body = run_without_data(body)
     _print_json(body)
 
 
 @executions.command()
 @click.argument("execution_id")
-@click.option("--tenant", required=True)
-def cancel(execution_id: str, tenant: str) -> None:
-    """Ask a run to stop."""
-    with tenant_scope(tenant_by_schema(tenant)):
-        state = request_cancel(parse_id(execution_id), actor=actor())
-    click.echo("Cancelled." if state == "cancelled" else "Asked to stop; it ends within seconds.")
+@tenant_options
+@click.option("--after", default=0, type=click.IntRange(min=0), help="Begin behind this number.")
+def events(execution_id: str, tenant: str, api_key: str | None, after: int) -> None:
+    """Print what happened in a run, one JSON object a line."""
+    viewer = Viewer(tenant, api_key)
+    with tenant_scope(viewer.tenant):
+        run = find_execution(execution_id, viewer.reach)
+        sees_data = viewer.sees_data(_blueprint(run))
+        while batch := list(found_events(run, after=after)[:BATCH]):
+            for event in EventSerializer(batch, many=True).data:
+                # ASCII, so that nothing in it can steer the terminal.
+                shown = event if sees_data else event_without_data(event)
+                click.echo(json.dumps(shown, default=str))
+            after = batch[-1].sequence
+    if not sees_data:
+        click.echo(HINT, err=True)
 
 
-def _pair(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--input")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+@executions.command()
+@click.argument("execution_id")
+@tenant_options
+@click.option("--step", default="", help="Only what this step says.")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
+def logs(*, execution_id: str, tenant: str, api_key: str | None, step: str, follow: bool) -> None:
+    """Print what a run's steps say; what is sensitive is masked."""
+    viewer = Viewer(tenant, api_key)
+    with tenant_scope(viewer.tenant):
+        run = find_execution(execution_id, viewer.reach)
+        viewer.require_data(_blueprint(run))
+    for line in _lines(viewer, run, step=step, follow=follow):
+        where = f"{line.step}#{line.attempt}"
+        click.echo(f"{line.at:%H:%M:%S} {where} {line.level} {plain(line.message)}")
 
 
-def _follow(ref: TenantRef, public_id: str) -> None:
+def _started(viewer: Viewer, run: Execution, *, wait: bool) -> None:
+    admit_and_send(bounded=True)
+    click.echo(run.public_id)
+    if wait:
+        _follow(viewer, run.public_id)
+
+
+def _follow(viewer: Viewer, public_id: str) -> None:
     with CONSOLE.status("queued") as line:
         while True:
-            with tenant_scope(ref):
+            with tenant_scope(viewer.tenant):
                 run = execution(public_id)
             line.update(f"{run.state}: step {run.steps_done} of {run.steps_total} {run.next_step}")
             if run.state in TERMINAL_EXECUTION:
                 break
             time.sleep(POLL_SECONDS)
-    click.echo(f"{run.state} {run.code} {run.message}".strip())
+    if not viewer.sees_data(_blueprint(run)):
+        click.echo(f"{run.state} {run.code}".strip())
+        click.echo(HINT, err=True)
+    else:
+        click.echo(f"{run.state} {run.code} {plain(run.message)}".strip())
     if run.state != ExecutionState.SUCCEEDED:
         raise SystemExit(1)
-    _print_json(_last_output(ref, run.pk))
+    if viewer.sees_data(_blueprint(run)):
+        _print_json(_given_back(viewer, run))
 
 
-def _last_output(ref: TenantRef, run: UUID) -> Any:
-    with tenant_scope(ref):
-        outputs = Step.objects.filter(execution_id=run).order_by("-position")
-        return outputs.values_list("output", flat=True).first()
+def _given_back(viewer: Viewer, run: Execution) -> Any:
+    """The blueprint's outputs, or, where it declares none, what its last step came to."""
+    if run.outputs is not None:
+        return run.outputs
+    with tenant_scope(viewer.tenant):
+        return last_step(run).output
+
+
+def _lines(viewer: Viewer, run: Execution, *, step: str, follow: bool) -> Iterator[StepLog]:
+    after, is_last = 0, not follow
+    while True:
+        with tenant_scope(viewer.tenant):
+            # Asked before the lines: what was said before the end is then among them.
+            if follow:
+                is_last = find_execution(run.public_id).state in TERMINAL_EXECUTION
+            batch = list(found_logs(run, after=after, step=step)[:BATCH])
+        yield from batch
+        if batch:
+            after = batch[-1].number
+        elif is_last:
+            return
+        if follow and len(batch) < BATCH and not is_last:
+            time.sleep(POLL_SECONDS)
+
+
+def _blueprint(run: Execution) -> str:
+    return str(run.blueprint_version.blueprint.name)
 
 
 def _print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+    click.echo(plain(json.dumps(value, indent=2, default=str, ensure_ascii=False)))
+
+
+def _caller(tenant: TenantRef, api_key: str) -> Caller:
+    caller = caller_of_key(api_key)
+    if caller.tenant.id != tenant.id:
+        raise Unauthenticated(
+            f"The API key is not one of tenant {tenant.schema!r}; see --api-key and ISOLANE_API_KEY."
+        )
+    return caller

@@ -37,8 +37,16 @@ COMMANDS = {
     "down": Entry(at="stack:down", help="Stop a platform started elsewhere.", django=False),
     "tenants": Entry(at="tenants:tenants", help="Make, list, suspend, resume, delete customers."),
     "api-keys": Entry(at="api_keys:api_keys", help="Make, list, revoke a tenant's API keys."),
-    "blueprints": Entry(at="blueprints:blueprints", help="Publish and list a tenant's workflows."),
-    "executions": Entry(at="executions:executions", help="Submit, list, show, cancel runs."),
+    "run": Entry(
+        at="run:run", help="Run a blueprint's file here, without any server.", django=False
+    ),
+    "nodes": Entry(at="nodes:nodes", help="List and show what steps can use."),
+    "blueprints": Entry(
+        at="blueprints:blueprints", help="Check, publish, show, compare a tenant's workflows."
+    ),
+    "executions": Entry(
+        at="executions:executions", help="Submit, follow, show, replay, cancel a tenant's runs."
+    ),
     "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
     "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
     "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),

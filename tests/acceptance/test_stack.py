@@ -132,6 +132,7 @@ def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
     for tenant in ("acme", "globex"):
         assert result.stdout.count(f"│ {tenant}") >= 2
     assert result.stdout.count("succeeded") >= 4
+    assert result.stdout.count('"tracking": "TRACK-') == 4  # what each run gives back
     assert "nothing is left running" in result.stdout
     assert [path.name for path in home.rglob("*") if path.is_socket()] == []
     marked = [p for p in psutil.process_iter() if _mentions(p, str(home))]

@@ -2,23 +2,28 @@
 
 import uuid
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.models import prefetch_related_objects
 from django.test import Client
+from django.utils import timezone
 
 from executions.models import Execution, Step
 from executions.placement.models import Ticket, Worker
 from executions.placement.workers import register
+from executions.services.blueprints import publish
 from tenants.models import Tenant
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tests.integration.executions.api.runs import submit_order
+from tests.integration.executions.api.runs import BLUEPRINT, submit_order
 from tests.integration.tenants.web import host_of, member, problem, program, visitor
 
 RUNS = "/api/v1/executions"
 ORDER = {"blueprint": "order", "inputs": {"order_id": 7}}
+POSTED = {"/cancel", "/replay"}
 
 
 def post(client: Client, body: Any = ORDER, path: str = RUNS, **headers: str) -> Any:
@@ -219,7 +224,12 @@ def test_a_viewer_looks_and_does_not_touch(order: str, acme: TenantRef, globex: 
     for client in (program(acme, role=Role.VIEWER), member(acme, Role.VIEWER)):
         assert listed(client) == [run]
         assert client.head(RUNS).status_code == 200
-        for path, right in ((RUNS, "execution:run"), (f"{RUNS}/{run}/cancel", "execution:cancel")):
+        refused = {
+            RUNS: "execution:run",
+            f"{RUNS}/{run}/cancel": "execution:cancel",
+            f"{RUNS}/{run}/replay": "execution:run",
+        }
+        for path, right in refused.items():
             body = problem(post(client, path=path), 403, "permission_denied")
             assert f"Role viewer lacks {right}" in body["detail"]
 
@@ -270,6 +280,31 @@ def test_lists_are_narrowed(order: str, acme: TenantRef, globex: TenantRef) -> N
     assert listed(client, "?blueprint=other") == []
 
 
+def test_lists_are_narrowed_by_labels(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            publish({**BLUEPRINT, "labels": {"team": "billing", "tier/one": "a:b"}})
+    submit_order(globex)
+    labelled, client = submit_order(acme), program(acme)
+    plain = post(client, {**ORDER, "version": 1}).json()["id"]
+    assert listed(client) == [plain, labelled]
+    assert listed(client, "?label=team:billing") == [labelled]
+    assert listed(client, "?label=team:billing&label=tier/one:a:b") == [labelled]
+    assert listed(client, "?label=team:billing&label=tier/one:b") == []
+    assert listed(client, "?label=team:") == []
+    assert client.get(f"{RUNS}/{labelled}").json()["labels"] == {
+        "team": "billing",
+        "tier/one": "a:b",
+    }
+
+
+@pytest.mark.parametrize("query", ["label=team", "label=:billing", "label=", "label=%00:x"])
+def test_what_is_no_label_is_refused(
+    order: str, acme: TenantRef, globex: TenantRef, query: str
+) -> None:
+    problem(program(acme).get(f"{RUNS}?{query}"), 400, "invalid_input")
+
+
 @pytest.mark.parametrize(
     "query", ["state=gone", "page_size=0", "page_size=201", "page_size=many", "colour=red"]
 )
@@ -290,7 +325,7 @@ def test_a_cursor_that_is_not_ours(
         problem(client.get(RUNS, {"cursor": cursor}), 404, "not_found")
 
 
-@pytest.mark.parametrize("action", ["", "/cancel"])
+@pytest.mark.parametrize("action", ["", "/cancel", "/replay", "/events", "/logs", "/costs"])
 def test_another_tenants_run_looks_like_one_that_does_not_exist(
     order: str, acme: TenantRef, globex: TenantRef, action: str
 ) -> None:
@@ -299,7 +334,7 @@ def test_another_tenants_run_looks_like_one_that_does_not_exist(
     bodies = []
     for run in (of_globex, nobodys):
         path = f"{RUNS}/{run}{action}"
-        answer = client.post(path) if action else client.get(path)
+        answer = client.post(path) if action in POSTED else client.get(path)
         bodies.append(str(problem(answer, 404, "not_found")).replace(run, "…"))
     assert bodies[0] == bodies[1]
     with tenant_scope(globex):
@@ -308,8 +343,119 @@ def test_another_tenants_run_looks_like_one_that_does_not_exist(
 
 @pytest.mark.parametrize("run", ["1", "exec_", "exec_1", "exec_%00", "x" * 300])
 def test_what_is_no_id_is_refused(order: str, acme: TenantRef, globex: TenantRef, run: str) -> None:
-    body = problem(program(acme).get(f"{RUNS}/{run}"), 400, "invalid_input")
-    assert body["field"] == "id"
+    client = program(acme)
+    for action in ("", "/cancel", "/replay", "/events", "/logs", "/costs"):
+        path = f"{RUNS}/{run}{action}"
+        answer = client.post(path) if action in POSTED else client.get(path)
+        assert problem(answer, 400, "invalid_input")["field"] == "id"
+
+
+def test_a_run_and_its_steps_are_read_as_of_one_moment(
+    order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, client = submit_order(acme), program(acme)
+    submit_order(globex)
+
+    def meanwhile(*arguments: Any) -> None:
+        with ThreadPoolExecutor(max_workers=1) as elsewhere:
+            elsewhere.submit(_end_all, acme).result()
+        prefetch_related_objects(*arguments)
+
+    monkeypatch.setattr("executions.selectors.prefetch_related_objects", meanwhile)
+    body = client.get(f"{RUNS}/{run}").json()
+    assert (body["state"], body["steps_done"]) == ("queued", 0)
+    assert {step["state"] for step in body["steps"]} == {"pending"}
+    monkeypatch.undo()
+    assert client.get(f"{RUNS}/{run}").json()["steps_done"] == 2
+
+
+def _end_all(tenant: TenantRef) -> None:
+    with tenant_scope(tenant):
+        Execution.objects.update(state="succeeded", finished_at=timezone.now())
+        Step.objects.update(state="succeeded")
+    connection.close()
+
+
+def test_what_a_step_shows(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    run = submit_order(acme)
+    with tenant_scope(acme):
+        Step.objects.filter(path="fetch").update(
+            state="succeeded", attempt=2, inputs={"order_id": 7}, output={"n": 1},
+            code="TIMEOUT", message="too slow", cause="recovered",
+        )  # fmt: skip
+        Execution.objects.update(
+            variables={"x": 1}, outputs={"y": 2}, costs={"tokens": 812, "eur": 0.1}
+        )
+    body = program(acme).get(f"{RUNS}/{run}").json()
+    fetch, ship = body["steps"]
+    assert fetch["recovered"] is True
+    assert ship["recovered"] is False
+    assert {key: fetch[key] for key in ("attempt", "inputs", "output", "code", "message", "cause")} == {
+        "attempt": 2, "inputs": {"order_id": 7}, "output": {"n": 1}, "code": "TIMEOUT",
+        "message": "too slow", "cause": "recovered",
+    }  # fmt: skip
+    assert (body["variables"], body["outputs"]) == ({"x": 1}, {"y": 2})
+    assert body["costs"] == {"eur": "0.1", "tokens": "812"}
+    assert (body["express"], body["wake_at"], body["replay_of"]) == (False, None, None)
+
+
+def test_nothing_sealed_is_given_out(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    secret = {
+        **BLUEPRINT,
+        "name": "secret",
+        "inputs": {"properties": {"card": {"type": "string", "sensitive": True}}},
+    }
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            publish(secret)
+    client = program(acme)
+    sent = post(client, {"blueprint": "secret", "inputs": {"card": "4111-1111"}})
+    assert sent.json()["inputs"] == {"card": "***"}
+    again = client.post(f"{sent['Location']}/replay")
+    assert again.json()["inputs"] == {"card": "***"}
+    assert b"4111" not in client.get(sent["Location"]).content + client.get(RUNS).content
+
+
+# --- submitting once
+def test_a_key_submits_once(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    key = {"idempotency-key": "order-7"}
+    first, again = (post(program(acme), **key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert first.json()["id"] == again.json()["id"]
+    assert first["Location"] == again["Location"]
+    other = post(program(acme), {**ORDER, "inputs": {"order_id": 8}}, **key)
+    assert problem(other, 409, "idempotency_conflict")["field"] == "idempotency_key"
+    assert post(program(globex), **key).status_code == 202
+    with tenant_scope(acme):
+        assert Execution.objects.count() == 1
+
+
+@pytest.mark.parametrize("key", ["x" * 201, "\x85"])
+def test_a_key_that_does_not_fit(order: str, acme: TenantRef, globex: TenantRef, key: str) -> None:
+    body = problem(post(program(acme), **{"idempotency-key": key}), 400, "invalid_input")
+    assert body["field"] == "idempotency_key"
+
+
+def test_the_request_id_stays_with_the_run(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    body = post(program(acme), **{"x-request-id": "req-1"}).json()
+    assert body["request_id"] == "req-1"
+
+
+# --- replaying
+def test_a_run_is_replayed_with_its_seed_and_inputs(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    client = program(acme)
+    original = post(client, {**ORDER, "seed": 42}).json()
+    replayed = client.post(f"{RUNS}/{original['id']}/replay", headers={"x-request-id": "req-2"})
+    assert replayed.status_code == 202
+    body = replayed.json()
+    assert replayed["Location"] == f"{RUNS}/{body['id']}"
+    assert body["id"] != original["id"]
+    assert body["replay_of"] == original["id"]
+    assert (body["seed"], body["inputs"], body["version"]) == (42, {"order_id": 7}, 1)
+    assert body["request_id"] == "req-2"
+    assert listed(program(globex)) == []
 
 
 # --- cancelling
@@ -358,7 +504,7 @@ def test_a_caller_may_ask_which_methods_there_are(
 def test_an_error_inside_shows_nothing_of_it(
     order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(_: object) -> None:
         raise RuntimeError("password=hunter2")
 
     client = program(acme)
@@ -373,7 +519,7 @@ def test_an_error_inside_shows_nothing_of_it(
 def test_a_database_that_goes_away_inside(
     order: str, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(_: object) -> None:
         raise OperationalError("password=hunter2")
 
     client = program(acme)

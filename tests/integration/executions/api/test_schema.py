@@ -34,13 +34,36 @@ def test_it_names_every_endpoint(document: dict[str, Any]) -> None:
         "submit_execution": ("post", "/api/v1/executions"),
         "get_execution": ("get", "/api/v1/executions/{id}"),
         "cancel_execution": ("post", "/api/v1/executions/{id}/cancel"),
+        "replay_execution": ("post", "/api/v1/executions/{id}/replay"),
+        "list_events": ("get", "/api/v1/executions/{id}/events"),
+        "list_logs": ("get", "/api/v1/executions/{id}/logs"),
+        "list_costs": ("get", "/api/v1/executions/{id}/costs"),
+        "list_blueprints": ("get", "/api/v1/blueprints"),
+        "publish_blueprint": ("post", "/api/v1/blueprints"),
+        "validate_blueprint": ("post", "/api/v1/blueprints/validate"),
+        "get_blueprint": ("get", "/api/v1/blueprints/{name}"),
+        "get_blueprint_version": ("get", "/api/v1/blueprints/{name}/versions/{number}"),
+        "diff_blueprint": ("get", "/api/v1/blueprints/{name}/diff"),
+        "list_nodes": ("get", "/api/v1/nodes"),
+        "get_blueprint_schema": ("get", "/api/v1/blueprint-schema"),
     }
 
 
 def test_it_says_how_to_authenticate_and_what_is_refused(document: dict[str, Any]) -> None:
     submit = document["paths"]["/api/v1/executions"]["post"]
     assert {name for way in submit["security"] for name in way} == {"apiKey", "session"}
-    assert set(submit["responses"]) >= {"202", "400", "401", "403", "404", "409", "413", "503"}
+    assert [(p["in"], p["name"]) for p in submit["parameters"]] == [("header", "Idempotency-Key")]
+    assert set(submit["responses"]) >= {
+        "200",
+        "202",
+        "400",
+        "401",
+        "403",
+        "404",
+        "409",
+        "413",
+        "503",
+    }
 
 
 def test_the_list_is_described_as_pages(document: dict[str, Any]) -> None:
@@ -68,7 +91,10 @@ def test_the_page_loads_nothing_from_elsewhere(acme: TenantRef, globex: TenantRe
 
 @pytest.mark.parametrize("version", ["\0", "\r\nX: 1", "2"])
 def test_there_is_one_version_whatever_is_asked_for(acme: TenantRef, version: str) -> None:
-    plain, asked = (visitor().get("/api/schema/", query) for query in ({}, {"version": version}))
+    plain, asked = (
+        visitor().get("/api/schema/", query, headers={"x-request-id": "the-same"})
+        for query in ({}, {"version": version})
+    )
     assert asked.status_code == 200
     assert (asked.content, asked.headers) == (plain.content, plain.headers)
     assert visitor().get("/api/docs/", {"version": version}).status_code == 200

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -10,7 +11,9 @@ from django.utils import timezone
 from executions.models import Blueprint, Execution, Step
 from executions.placement.models import Ticket
 from orchestrator.core.errors import InvalidInput, NotFound
+from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.services.api_keys import create_api_key
 from tests.integration.executions.api.runs import offer_nodes
 from tests.integration.orchestrator.cli.conftest import Isolane
 
@@ -28,7 +31,13 @@ def pushed(isolane: Isolane, broker: "redis.Redis", acme: TenantRef, globex: Ten
 def submit(isolane: Isolane, tenant: str, *options: str) -> str:
     submitted = isolane("executions", "submit", "order", "--tenant", tenant, *options)
     assert submitted.exit_code == 0
-    return str(submitted.output.strip())
+    return str(submitted.stdout.strip())
+
+
+def key_of(tenant: TenantRef, *blueprints: str, role: Role = Role.OPERATOR) -> str:
+    return create_api_key(
+        tenant=tenant, name="cli", role=role, blueprints=blueprints or None, actor="tests"
+    )
 
 
 def test_a_blueprint_is_published_once_and_for_one_tenant(
@@ -47,7 +56,7 @@ def test_a_wrong_blueprint_is_refused(
 ) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text("name: wrong\n")
-    with pytest.raises(InvalidInput, match="'steps' is a required property"):
+    with pytest.raises(InvalidInput, match=r"wrong\.yaml:1: .*'steps' is a required property"):
         isolane("blueprints", "push", str(file), "--tenant", "acme")
     with tenant_scope(acme):
         assert not Blueprint.objects.exists()
@@ -66,7 +75,7 @@ def test_a_file_that_is_no_text_is_refused(
 def test_version_and_seed_may_be_said(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
     options = ("--input", "order_id=7", "--version", "1", "--seed", "42")
     run = submit(isolane, "acme", *options)
-    shown = json.loads(isolane("executions", "show", run, "--tenant", "acme").output)
+    shown = json.loads(isolane("executions", "show", run, "--tenant", "acme").stdout)
     assert (shown["version"], shown["seed"]) == (1, 42)
     with pytest.raises(NotFound, match="'order@9'"):
         submit(isolane, "acme", "--input", "order_id=7", "--version", "9")
@@ -76,30 +85,42 @@ def test_version_and_seed_may_be_said(isolane: Isolane, acme: TenantRef, globex:
 
 @pytest.mark.usefixtures("pushed")
 @pytest.mark.parametrize(
-    ("state", "code", "said"),
-    [("succeeded", 0, ["succeeded", "{", '  "parcel": "ü"', "}"]), ("failed", 1, ["failed"])],
+    ("state", "outputs", "code", "said"),
+    [
+        ("succeeded", None, 0, ["succeeded", "{", '  "parcel": "ü"', "}"]),
+        ("succeeded", {"total": "1"}, 0, ["succeeded", "{", '  "total": "1"', "}"]),
+        ("failed", None, 1, ["failed TIMEOUT too \\u001b[1m slow"]),
+    ],
 )
-def test_a_run_that_is_followed_shows_its_last_output(
+def test_a_run_that_is_followed_shows_what_it_gives_back(
     isolane: Isolane, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch,
-    state: str, code: int, said: list[str],
+    state: str, outputs: Any, code: int, said: list[str],
 ) -> None:  # fmt: skip
     def run(**_: object) -> None:
         with tenant_scope(acme):
             Step.objects.filter(path="fetch").update(state=state, output={"order": 7})
             Step.objects.filter(path="ship").update(state=state, output={"parcel": "ü"})
-            Execution.objects.update(state=state, finished_at=timezone.now())
+            Execution.objects.update(state=state, finished_at=timezone.now(), outputs=outputs)
+            Execution.objects.filter(state="failed").update(
+                code="TIMEOUT", message="too \x1b[1m slow"
+            )
 
     monkeypatch.setattr("orchestrator.cli.executions.admit_and_send", run)
     options = ("--tenant", "acme", "--input", "order_id=7", "--wait")
-    followed = isolane("executions", "submit", "order", *options)
+    followed = isolane("executions", "submit", "order", *options, "--api-key", key_of(acme))
     assert followed.exit_code == code
-    assert followed.output.splitlines()[1:] == said
+    assert followed.stdout.splitlines()[1:] == said
+    unknown = isolane("executions", "submit", "order", *options)
+    assert unknown.exit_code == code
+    assert unknown.stdout.splitlines()[1:] == [state if state == "succeeded" else "failed TIMEOUT"]
+    assert "ISOLANE_API_KEY" in unknown.stderr
 
 
 @pytest.mark.usefixtures("pushed")
 def test_a_run_is_submitted_and_shown(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
     run = submit(isolane, "acme", "--input", "order_id=7")
-    shown = json.loads(isolane("executions", "show", run, "--tenant", "acme").output)
+    show = ("executions", "show", run, "--tenant", "acme")
+    shown = json.loads(isolane(*show, "--api-key", key_of(acme)).stdout)
     assert (shown["id"], shown["state"], shown["inputs"]) == (run, "queued", {"order_id": 7})
     assert [step["path"] for step in shown["steps"]] == ["fetch", "price", "charge", "ship"]
     assert shown["requested_by"].startswith("cli:")

@@ -1,0 +1,87 @@
+"""What happened in an execution, on the wire."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from executions.api.serializers import AmountsField, amount_text
+from executions.models import CostRecord, ExecutionEvent, StepLog
+from orchestrator.core.serializers import StrictSerializer
+
+PAGE = 200
+MAX_PAGE = 1000
+MAX_NUMBER = 2**63 - 1  # that PostgreSQL holds
+
+
+class SinceSerializer(StrictSerializer):
+    """Where to go on reading."""
+
+    after = serializers.IntegerField(
+        min_value=0, max_value=MAX_NUMBER, default=0, help_text="The last number that was seen."
+    )
+    page_size = serializers.IntegerField(min_value=1, max_value=MAX_PAGE, default=PAGE)
+
+
+class LogsQuerySerializer(SinceSerializer):
+    """The same, of one step if it is named."""
+
+    step = serializers.CharField(max_length=200, required=False)
+
+
+class EventSerializer(serializers.ModelSerializer[ExecutionEvent]):
+    """One thing that happened."""
+
+    class Meta:
+        model = ExecutionEvent
+        fields = ("sequence", "at", "kind", "step", "data")
+        read_only_fields = fields
+
+
+class LogSerializer(serializers.ModelSerializer[StepLog]):
+    """One line that a step said."""
+
+    class Meta:
+        model = StepLog
+        fields = ("number", "at", "step", "attempt", "level", "message")
+        read_only_fields = fields
+
+
+class CostSerializer(serializers.ModelSerializer[CostRecord]):
+    """What one attempt cost of one kind."""
+
+    amount = serializers.SerializerMethodField()
+
+    class Meta:
+        model = CostRecord
+        fields = ("step", "attempt", "kind", "amount", "at")
+        read_only_fields = fields
+
+    def get_amount(self, record: CostRecord) -> str:
+        """As text: floats round."""
+        return amount_text(record.amount)
+
+
+class PageSerializer(serializers.Serializer[Any]):
+    """A piece of a history that is read from its beginning."""
+
+    after = serializers.IntegerField(help_text="Send it as `after` to read on.")
+    has_more = serializers.BooleanField(help_text="Whether there was more at the moment of asking.")
+
+
+class EventsSerializer(PageSerializer):
+    """Events, the oldest first."""
+
+    results = EventSerializer(many=True)
+
+
+class LogsSerializer(PageSerializer):
+    """Lines, the oldest first."""
+
+    results = LogSerializer(many=True)
+
+
+class CostsSerializer(PageSerializer):
+    """What a run cost: all of it by kind, and attempt by attempt."""
+
+    totals = AmountsField()
+    results = CostSerializer(many=True)

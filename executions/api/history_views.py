@@ -1,0 +1,112 @@
+"""Endpoints for what happened in a run: events, logs, costs. Each gives a bounded piece and where to read on.
+
+Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failure: bubble, as a problem.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django.db.models import Model, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import ModelSerializer
+from rest_framework.views import APIView
+
+from executions.api.callers import caller
+from executions.api.documentation import EXECUTION_ID, READING
+from executions.api.history_serializers import (
+    CostSerializer,
+    CostsSerializer,
+    EventSerializer,
+    EventsSerializer,
+    LogSerializer,
+    LogsQuerySerializer,
+    LogsSerializer,
+    SinceSerializer,
+)
+from executions.api.serializers import amount_text
+from executions.models import Execution
+from executions.selectors import cost_totals, costs, events, find_execution, logs
+from tenants.api.permissions import NeedsPermission
+from tenants.roles import Permission
+
+
+class HistoryView(NeedsPermission, APIView):
+    """What all of these share: the right, and finding the run."""
+
+    permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
+
+    def run(self, request: Request, public_id: str) -> Execution:
+        """The run, if the caller reaches it."""
+        return find_execution(public_id, caller(request).blueprints)
+
+
+class EventsView(HistoryView):
+    """What happened in a run."""
+
+    @extend_schema(
+        operation_id="list_events",
+        parameters=[EXECUTION_ID, SinceSerializer],
+        responses={200: EventsSerializer, **READING},
+    )
+    def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
+        """Read a run's events, the oldest first."""
+        since = _query(SinceSerializer, request)
+        found = events(self.run(request, id), after=since["after"])
+        return Response(_page(found, EventSerializer, "sequence", since))
+
+
+class LogsView(HistoryView):
+    """What a run's steps said."""
+
+    @extend_schema(
+        operation_id="list_logs",
+        parameters=[EXECUTION_ID, LogsQuerySerializer],
+        responses={200: LogsSerializer, **READING},
+    )
+    def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
+        """Read the lines of a run's steps, the oldest first; what is sensitive is masked."""
+        since = _query(LogsQuerySerializer, request)
+        found = logs(self.run(request, id), after=since["after"], step=since.get("step", ""))
+        return Response(_page(found, LogSerializer, "number", since))
+
+
+class CostsView(HistoryView):
+    """What a run cost."""
+
+    @extend_schema(
+        operation_id="list_costs",
+        parameters=[EXECUTION_ID, SinceSerializer],
+        responses={200: CostsSerializer, **READING},
+    )
+    def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
+        """Read what each attempt cost, and all of them together."""
+        since = _query(SinceSerializer, request)
+        run = self.run(request, id)
+        page = _page(costs(run, after=since["after"]), CostSerializer, "pk", since)
+        totals = {kind: amount_text(amount) for kind, amount in cost_totals(run).items()}
+        return Response({**page, "totals": totals})
+
+
+def _query(serializer: type[SinceSerializer], request: Request) -> dict[str, Any]:
+    query = serializer(data=request.query_params.dict())
+    query.is_valid(raise_exception=True)
+    return dict(query.validated_data)
+
+
+def _page(
+    rows: QuerySet[Any],
+    serializer: type[ModelSerializer[Any]],
+    number: str,
+    since: dict[str, Any],
+) -> dict[str, Any]:
+    size = since["page_size"]
+    # One more than asked for says whether there is more.
+    found: Sequence[Model] = list(rows[: size + 1])
+    shown = found[:size]
+    return {
+        "after": getattr(shown[-1], number) if shown else since["after"],
+        "has_more": len(found) > size,
+        "results": serializer(shown, many=True).data,
+    }

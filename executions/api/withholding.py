@@ -1,0 +1,30 @@
+"""A run without its data: what is left for those who may know how it stands and may not look into it. Pure."""
+
+from typing import Any
+
+# Of a run and of its steps: what may hold a tenant's data.
+WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "message"})
+# Of an event: what the platform itself says.
+EVENT_DATA = frozenset({
+    "attempt", "code", "epoch", "fraction", "last_log", "lines", "ms", "reason", "recovering", "retry_s",
+    "unbilled", "until", "wake_s", "worker",
+})  # fmt: skip
+
+
+def run_without_data(body: dict[str, Any]) -> dict[str, Any]:
+    """A run as it is rendered, without what steps were given, gave back or said."""
+    shown = _without_data(body)
+    if not body["finished_at"]:
+        # Why it waits is the platform's word; how it ended may be a step's.
+        shown["message"] = body["message"]
+    return {**shown, "steps": [_without_data(step) for step in body["steps"]]}
+
+
+def event_without_data(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as it is rendered, with the platform's own words only."""
+    data = {name: value for name, value in event["data"].items() if name in EVENT_DATA}
+    return {**event, "data": data}
+
+
+def _without_data(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in WITHHELD}

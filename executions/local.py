@@ -1,0 +1,308 @@
+"""A run without a platform: a blueprint's steps, one after the other, in a runtime of this machine.
+
+Timing: returns when the run has ended; backoffs and pauses are really waited for. Model: sync, one thread; whoever sets
+`cancelled`, from a signal or another thread, ends it. Guarantee: nothing is stored; attempts and decisions are those of
+a worker, so that a blueprint means the same here. Failure: owns the retries; every failure of a step is its result.
+"""
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Protocol
+from uuid import uuid4
+
+from executions.attempts import Attempt, Concluded, Failure
+from executions.blueprint.inputs import check_inputs
+from executions.blueprint.plan import PlannedStep, plan
+from executions.budgets import Budget
+from executions.decisions import Checkpoint
+from executions.masking import mask_fields
+from executions.memory import ExecutionMemory, Metadata
+from executions.resumable import Resumable
+from executions.said import Said
+from executions.seeds import SEED_BITS
+from executions.states import ExecutionState, StepState
+from isolane.protocol import Cost, Log, Progress, Run
+from isolane.results import Code, StepResult
+from resources.runtimes.base import Placement, Runtime, RuntimeBackend, RuntimeStartError
+
+TENANT = "local"  # the name that steps see
+CLOSE_SECONDS = 5.0
+
+
+@dataclass(kw_only=True, slots=True)
+class LocalStep:
+    """One step, as far as it has come; what is sensitive is masked."""
+
+    path: str
+    uses: str
+    state: StepState = StepState.PENDING
+    attempt: int = 0
+    inputs: Any = None
+    output: Any = None
+    code: str = ""
+    message: str = ""
+    cause: str = ""
+    seconds: float = 0.0  # that its attempts took
+
+
+@dataclass(kw_only=True, slots=True)
+class LocalRun:
+    """The run, as far as it has come; what is sensitive is masked."""
+
+    seed: int
+    state: ExecutionState = ExecutionState.RUNNING
+    code: str = ""
+    message: str = ""
+    inputs: dict[str, Any] = field(default_factory=dict)
+    outputs: Any = None
+    variables: dict[str, Any] = field(default_factory=dict)
+    costs: dict[str, Decimal] = field(default_factory=dict)
+    steps: list[LocalStep] = field(default_factory=list)
+
+
+class Watcher(Protocol):
+    """Hears what happens, when it happens."""
+
+    def said(self, step: str, level: str, message: str) -> None:
+        """A step said a line."""
+
+    def progressed(self, step: str, fraction: float, message: str) -> None:
+        """A step told how far it is."""
+
+    def raised(self, step: str, trace: str) -> None:
+        """A node raised what it did not declare."""
+
+    def attempted(self, step: LocalStep) -> None:
+        """An attempt of a step has ended."""
+
+    def waits(self, seconds: float) -> None:
+        """The run waits before it goes on."""
+
+
+class Clock:
+    """Time as it passes; tests bring their own."""
+
+    def now(self) -> float:
+        """Seconds, from some moment on."""
+        return time.monotonic()
+
+    def wait(self, seconds: float, cancelled: threading.Event) -> None:
+        """Let so much time pass, or less if the run is cancelled."""
+        cancelled.wait(seconds)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _At:
+    """The attempt that comes next."""
+
+    path: str
+    number: int = 1
+    failure: Failure | None = None
+
+
+class LocalEngine:
+    """Runs one blueprint once."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+        *,
+        backend: RuntimeBackend,
+        watcher: Watcher,
+        seed: int | None = None,
+        cancelled: threading.Event | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        check_inputs(document, dict(inputs))
+        self._plan = planned = plan(document)
+        self._backend = backend
+        self._watcher = watcher
+        self._cancelled = cancelled or threading.Event()
+        self._clock = clock or Clock()
+        self._deadline = 0.0
+        self._runtime: Runtime | None = None
+        self._epoch = 0
+        metadata = Metadata(
+            tenant_id=0, execution_id=uuid4(), blueprint=planned.name, blueprint_version=0
+        )
+        self._resumable = Resumable(
+            plan=planned,
+            memory=ExecutionMemory(
+                planned, metadata=metadata, inputs=inputs, outputs={}, variables={}
+            ),
+            budget=Budget(run_limits=planned.budget),
+            seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+            isolation=backend.level,
+        )
+        self._run = LocalRun(
+            seed=self._resumable.seed,
+            inputs=mask_fields(dict(inputs), planned.sensitive_inputs & set(inputs)),
+            steps=[LocalStep(path=step.path, uses=step.uses) for step in planned.steps],
+        )
+
+    def run(self) -> LocalRun:
+        """Run it to its end."""
+        self._deadline = self._clock.now() + self._plan.timeout_s
+        at: _At | None = _At(path=self._plan.steps[0].path)
+        try:
+            while at is not None:
+                at = self._advance(at)
+        finally:
+            self._close()
+        self._settle()
+        return self._run
+
+    def _advance(self, at: _At) -> _At | None:
+        """Make one attempt; returns the one that follows, if any."""
+        if self._ended_by_cancel():
+            return None
+        concluded = self._attempt(at)
+        decided, record = concluded.decided, concluded.record
+        if decided.outcome is not None:
+            self._end(decided.outcome, record.run_code, record.run_message)
+            return None
+        self._wait(decided)
+        if decided.state is StepState.RETRYING:
+            failure = Failure(code=record.code, message=record.message)
+            recovers_from = failure if decided.recovering else None
+            return _At(path=at.path, number=at.number + 1, failure=recovers_from)
+        if decided.next_step:
+            return _At(path=decided.next_step)
+        if not self._ended_by_cancel():
+            self._end(ExecutionState.SUCCEEDED)
+        return None
+
+    def _ended_by_cancel(self) -> bool:
+        if self._cancelled.is_set():
+            self._end(ExecutionState.CANCELLED, Code.CANCELLED.value, "Cancelled.")
+        return self._cancelled.is_set()
+
+    # --- one attempt
+    def _attempt(self, at: _At) -> Concluded:
+        attempt = Attempt(self._resumable, at.path, number=at.number, recovers_from=at.failure)
+        began = self._clock.now()
+        concluded = self._concluded(attempt, at)
+        self._note(concluded, self._clock.now() - began)
+        return concluded
+
+    def _concluded(self, attempt: Attempt, at: _At) -> Concluded:
+        if self._clock.now() >= self._deadline:
+            overdue = _failed(at, Code.TIMEOUT, "The run was ended at its own timeout.")
+            return attempt.concluded(overdue, run_is_over=True)
+        prepared = attempt.prepare()
+        if prepared is None:
+            return attempt.skipped()
+        if isinstance(prepared, StepResult):
+            return attempt.concluded(prepared)
+        try:
+            runtime = self._open()
+        except RuntimeStartError as error:
+            return attempt.concluded(_failed(at, Code.RESOURCE_ERROR, str(error)))
+        return self._ran(attempt, prepared, runtime)
+
+    def _ran(self, attempt: Attempt, frame: Run, runtime: Runtime) -> Concluded:
+        step, said = attempt.step, Said(now=lambda: datetime.now(UTC))
+        result = runtime.run(
+            frame,
+            deadline=min(self._clock.now() + step.timeout_s, self._deadline),
+            cancelled=self._cancelled,
+            on_frame=lambda heard: self._hear(heard, step, said),
+        )
+        over = result.code is Code.TIMEOUT and self._clock.now() >= self._deadline
+        concluded = attempt.concluded(result, said, run_is_over=over)
+        for line in concluded.record.lines:
+            self._watcher.said(step.path, line.level, line.message)
+        if result.trace:
+            self._watcher.raised(step.path, self._masked(result.trace))
+        return concluded
+
+    def _hear(self, frame: Log | Progress | Cost, step: PlannedStep, said: Said) -> None:
+        # What a step marks as sensitive is known at its end only: until then its lines are kept.
+        if isinstance(frame, Log) and not step.sensitive:
+            self._watcher.said(step.path, frame.level, self._masked(frame.message))
+            return
+        said.hear(frame)
+        if isinstance(frame, Progress) and not step.sensitive:
+            self._watcher.progressed(step.path, frame.fraction, self._masked(frame.message))
+
+    def _note(self, concluded: Concluded, seconds: float) -> None:
+        run, record, memory = self._run, concluded.record, self._resumable.memory
+        step = run.steps[self._plan.step(record.path).position]
+        step.state, step.attempt = concluded.decided.state, record.attempt
+        step.inputs, step.output = _value(record.inputs), _value(record.output)
+        step.code, step.message, step.cause = record.code, record.message, record.cause
+        step.seconds += seconds
+        if record.costs:
+            run.costs = self._resumable.budget.run_spent = dict(record.run_costs)
+        if record.outputs is not None:
+            run.outputs = _value(record.outputs)
+        run.variables = mask_fields(dict(memory.variables), memory.sensitive_variables)
+        self._watcher.attempted(step)
+
+    # --- between attempts
+    def _wait(self, decided: Checkpoint) -> None:
+        """A short backoff is waited for with the context open; else the context goes, and the run's time stands."""
+        if parked := decided.wake_s:
+            self._close()
+            began = self._clock.now()
+            self._pass(parked)
+            self._deadline += self._clock.now() - began
+        elif decided.retry_s:
+            self._pass(min(decided.retry_s, self._deadline - self._clock.now()))
+
+    def _pass(self, seconds: float) -> None:
+        if seconds > 0:
+            self._watcher.waits(seconds)
+            self._clock.wait(seconds, self._cancelled)
+
+    def _end(self, outcome: ExecutionState, code: str = "", message: str = "") -> None:
+        self._run.state, self._run.code, self._run.message = outcome, code, message
+
+    def _settle(self) -> None:
+        """What did not come to its end has one now, as when a worker closes a run."""
+        cancelled = self._run.state is ExecutionState.CANCELLED
+        for step in self._run.steps:
+            if step.state is StepState.PENDING:
+                step.state = StepState.CANCELLED if cancelled else StepState.SKIPPED
+            elif step.state is StepState.RETRYING:
+                step.state = StepState.CANCELLED if cancelled else StepState.FAILED
+
+    # --- the context
+    def _open(self) -> Runtime:
+        if self._runtime is not None and self._runtime.alive:
+            return self._runtime
+        self._close()
+        self._epoch += 1
+        placement = Placement(
+            tenant_id=TENANT,
+            tenant_number=0,
+            execution_id=str(self._resumable.memory.metadata.execution_id),
+            epoch=self._epoch,
+        )
+        self._runtime = self._backend.start(placement)
+        self._runtime.open()
+        return self._runtime
+
+    def _close(self) -> None:
+        if self._runtime is not None:
+            for error in self._runtime.close(CLOSE_SECONDS):
+                self._watcher.said("", "warning", self._masked(f"closing the context: {error}"))
+            self._runtime = None
+
+    def _masked(self, text: str) -> str:
+        return self._resumable.memory.masker.mask(text)
+
+
+def _failed(at: _At, code: Code, message: str) -> StepResult:
+    return StepResult.failed(step=at.path, attempt=at.number, code=code, message=message)
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

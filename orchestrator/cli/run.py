@@ -1,0 +1,266 @@
+"""`isolane run FILE --local`: for authors of blueprints and nodes.
+
+Timing: a command; returns when the run has ended. Model: sync, the nodes in a child process. Guarantee: needs neither
+PostgreSQL nor Redis, and stores nothing. Failure: exit 1 if the run does not succeed; Ctrl-C cancels it.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from cryptography.fernet import Fernet
+from django.conf import settings
+from rich.markup import escape
+from rich.table import Table
+
+from executions.blueprint.checking import check_document
+from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.nodes import nodes_of
+from executions.blueprint.reading import read
+from executions.local import LocalEngine, LocalRun, LocalStep
+from executions.seeds import SEED_BITS
+from executions.states import ExecutionState, StepState
+from orchestrator.cli.django import CONSOLE
+from orchestrator.core.errors import InvalidInput
+from resources.runtimes.base import RuntimeBackend, RuntimeStartError
+from resources.runtimes.shared import SharedBackend
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+SHOWN = 60  # characters of an output in the table
+_LINE = re.compile(r"line (\d+):? ", re.IGNORECASE)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--local", is_flag=True, required=True, help="Here, and not on a platform.")
+@click.option(
+    "--input",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Repeatable; VALUE is JSON or text.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**SEED_BITS - 1),
+    help="Of the run's random numbers and backoffs; the same seed gives the same again.",
+)
+@click.option(
+    "--package",
+    "packages",
+    multiple=True,
+    metavar="NAME",
+    help="Repeatable; a Python package with nodes. If none is named, those of ISOLANE_NODE_PACKAGES.",
+)
+@click.option(
+    "--task-package",
+    "tasks",
+    multiple=True,
+    metavar="NAME",
+    help="Repeatable; a package whose functions steps use as task:… If none, ISOLANE_TASK_PACKAGES.",
+)
+@click.option(
+    "--path",
+    "paths",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Repeatable; a folder to import from, beside that of FILE and those of ISOLANE_NODE_PATHS.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the run as JSON, for programs.")
+def run(
+    *,
+    file: Path,
+    local: bool,
+    pairs: tuple[str, ...],
+    seed: int | None,
+    packages: tuple[str, ...],
+    tasks: tuple[str, ...],
+    paths: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Run the blueprint in FILE on this machine, without any server.
+
+    The steps run in a process of their own, as on a platform, with the same retries, timeouts and budgets. What they
+    say goes to stderr while they run; then the steps and what the run gives back are printed. Exit 1 if it does not
+    succeed. Ctrl-C cancels it.
+
+    \b
+    isolane run examples/greeting.yaml --local --input name=Ada
+    isolane run flows/shout.yaml --local --package greetings --input name=Ada --seed 7
+    """
+    _configure()
+    inputs = dict(input_pair(pair) for pair in pairs)
+    folders = [file.resolve().parent, *paths, *_words("ISOLANE_NODE_PATHS", os.pathsep)]
+    with _runner(
+        packages=packages or _words("ISOLANE_NODE_PACKAGES"),
+        tasks=tasks or _words("ISOLANE_TASK_PACKAGES"),
+        paths=folders,
+    ) as backend:
+        document = _checked(file, backend)
+        with _cancelled_by_signal() as cancelled:
+            engine = LocalEngine(
+                document,
+                inputs,
+                backend=backend,
+                watcher=Terminal(),
+                seed=seed,
+                cancelled=cancelled,
+            )
+            ended = engine.run()
+    _print_run(ended, as_json=as_json)
+    if ended.state is not ExecutionState.SUCCEEDED:
+        raise SystemExit(1)
+
+
+class Terminal:
+    """Tells on stderr what happens, so that stdout holds the result alone."""
+
+    def said(self, step: str, level: str, message: str) -> None:
+        """Print a line."""
+        click.echo(f"{step} {level}: {plain(message)}", err=True)
+
+    def progressed(self, step: str, fraction: float, message: str) -> None:
+        """Print how far a step is."""
+        click.echo(f"{step} {fraction:.0%} {plain(message)}".rstrip(), err=True)
+
+    def raised(self, step: str, trace: str) -> None:
+        """Print the whole trace: it ends at the author's own line."""
+        click.secho(plain(trace).rstrip(), fg="red", err=True)
+
+    def attempted(self, step: LocalStep) -> None:
+        """Print how an attempt ended."""
+        words = (step.path, step.state.value, step.code, plain(step.message))
+        style = "red" if step.state in {StepState.FAILED, StepState.RETRYING} else None
+        click.secho(" ".join(word for word in words if word), fg=style, dim=style is None, err=True)
+
+    def waits(self, seconds: float) -> None:
+        """Print for how long."""
+        click.secho(f"waiting {seconds:.1f} s", dim=True, err=True)
+
+
+def _configure() -> None:
+    """Sealing needs a key even where nothing is stored: one for this run alone."""
+    if not settings.configured:
+        settings.configure(ENCRYPTION_KEYS=(Fernet.generate_key().decode(),))
+
+
+def _words(variable: str, separator: str = ",") -> tuple[str, ...]:
+    value = os.environ.get(variable, "")
+    if separator == os.pathsep:
+        return tuple(word for word in value.split(separator) if word)
+    return tuple(value.replace(separator, " ").split())
+
+
+@contextlib.contextmanager
+def _runner(*, packages: Any, tasks: Any, paths: Any) -> Iterator[RuntimeBackend]:
+    backend = SharedBackend(level="shared", size=1, packages=packages, tasks=tasks, paths=paths)
+    try:
+        yield backend
+    finally:
+        backend.stop()
+
+
+def _checked(file: Path, backend: RuntimeBackend) -> dict[str, Any]:
+    with located(file):
+        source = read(text_of(file))
+        try:
+            described = backend.describe()
+        except RuntimeStartError as error:
+            raise click.ClickException(f"The nodes cannot be loaded: {error}") from None
+        with source.located():
+            check_document(source.document, nodes_of(asdict(node) for node in described.nodes))
+    return source.document
+
+
+@contextlib.contextmanager
+def _cancelled_by_signal() -> Iterator[threading.Event]:
+    """Ctrl-C asks the run to stop; pressed again, it ends the command."""
+    cancelled = threading.Event()
+
+    def cancel(_number: int, _frame: FrameType | None) -> None:
+        if cancelled.is_set():
+            raise KeyboardInterrupt
+        cancelled.set()
+
+    before = signal.signal(signal.SIGINT, cancel)
+    try:
+        yield cancelled
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# --- the end
+def _print_run(run: LocalRun, *, as_json: bool) -> None:
+    if as_json:
+        _print_json(asdict(run))
+        return
+    table = Table("step", "node", "state", "attempts", "code", "seconds", "output")
+    for step in run.steps:
+        table.add_row(
+            step.path, escape(step.uses), step.state.value, str(step.attempt or ""), step.code,
+            f"{step.seconds:.2f}" if step.attempt else "", escape(_short(step.output)),
+        )  # fmt: skip
+    CONSOLE.print(table)
+    told = " ".join(word for word in (run.state.value, run.code, plain(run.message)) if word)
+    click.secho(f"{told} (seed {run.seed})", bold=True)
+    for kind, amount in run.costs.items():
+        click.echo(f"cost: {amount:f} {kind}")
+    if run.state is ExecutionState.SUCCEEDED:
+        _print_json(run.steps[-1].output if run.outputs is None else run.outputs)
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return ""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _print_json(value: Any) -> None:
+    click.echo(plain(json.dumps(value, indent=2, default=str, ensure_ascii=False)))
+
+
+# --- texts that come from files and arguments, and texts of others that go to a terminal
+def text_of(file: Path) -> str:
+    """The text of a blueprint's file."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{file} is not text in UTF-8; save it as such.", field="file") from None
+
+
+@contextlib.contextmanager
+def located(file: Path) -> Iterator[None]:
+    """Within, a refusal of a blueprint begins with file:line, as editors and terminals know it."""
+    try:
+        yield
+    except (InvalidBlueprint, BadReference) as error:
+        line = _LINE.match(error.detail)
+        where = f"{file}:{line[1]}" if line else str(file)
+        rest = error.detail[line.end() :] if line else error.detail
+        raise type(error)(f"{where}: {rest}", field=error.field) from None
+
+
+def input_pair(text: str) -> tuple[str, Any]:
+    """An input as it is typed: NAME=VALUE, the value JSON or text."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--input")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def plain(text: str) -> str:
+    """A text of others that cannot steer the terminal; JSON stays the JSON that it is."""
+    return "".join(c if c.isprintable() or c in "\t\n" else json.dumps(c)[1:-1] for c in text)

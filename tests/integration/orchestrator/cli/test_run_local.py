@@ -1,0 +1,181 @@
+"""`isolane run --local` as an author types it: a process of its own, with nothing of a platform in its environment.
+
+No tenant and no server takes part, so there is no data of one that another could notice.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[4]
+NODES = '''
+import time
+
+from isolane import NodeContext, StepError, node
+
+
+@node("own.boom")
+def boom(ctx: NodeContext, *, key: str) -> dict:
+    """Raise what nobody expects."""
+    return {}[key]
+
+
+@node("own.secret")
+def secret(ctx: NodeContext, *, card: str) -> dict:
+    """Say what it should not."""
+    print("card is", card)
+    return {"pin": "98765"}
+
+
+@node("own.endless")
+def endless(ctx: NodeContext) -> None:
+    """Go on until cancelled."""
+    print("begun", flush=True)
+    while not ctx.cancelled:
+        time.sleep(0.01)
+    raise StepError("CANCELLED", "stopped")
+'''
+
+
+def environment(**extra: str) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **extra}
+
+
+def command(file: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "orchestrator.cli", "run", str(file), *options]
+
+
+def run(
+    file: Path, *options: str, local: bool = True, **extra: str
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command(file, *options, *(["--local"] if local else [])),
+        env=environment(**extra),
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Path:
+    """A blueprint's file beside a package of nodes."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").write_text(NODES)
+    return tmp_path / "flow.yaml"
+
+
+def test_an_example_runs_without_a_server() -> None:
+    ran = run(ROOT / "examples" / "hello.yaml", "--package", "hello", "--input", "name=Ada")
+    assert ran.returncode == 0, ran.stderr
+    assert '"greeting": "Hello, Ada!"' in ran.stdout
+    assert "greet info: greeting Ada" in ran.stderr
+    assert "│ greet │ hello.greet │ succeeded │ 1 " in ran.stdout
+
+
+def test_the_same_seed_gives_the_same_order_and_the_environment_names_packages() -> None:
+    example = ROOT / "examples" / "order.yaml"
+    options = ("--input", "order_id=3", "--seed", "5", "--json")
+    first, again = (run(example, *options, ISOLANE_NODE_PACKAGES="demo_shop") for _ in range(2))
+    bodies: list[dict[str, Any]] = [json.loads(ran.stdout) for ran in (first, again)]
+    assert bodies[0]["outputs"] == bodies[1]["outputs"]
+    assert set(bodies[0]["outputs"]) == {"customer", "charged", "tracking"}
+    assert (bodies[0]["state"], bodies[0]["seed"]) == ("succeeded", 5)
+    assert [step["path"] for step in bodies[0]["steps"]] == ["fetch", "price", "charge", "ship"]
+
+
+def test_an_unexpected_exception_is_traced_to_the_authors_line(flow: Path) -> None:
+    flow.write_text("name: flow\nsteps:\n  - {key: one, uses: own.boom, with: {key: x}}\n")
+    ran = run(flow, "--package", "own")
+    assert ran.returncode == 1
+    line = NODES.splitlines().index("    return {}[key]") + 1
+    assert f'{flow.parent}/own/__init__.py", line {line}, in boom' in ran.stderr
+    assert "KeyError: 'x'" in ran.stderr
+    assert "failed UNKNOWN_ERROR KeyError in node own.boom" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("{key: one, uses: own.bom}", "flow.yaml:3: $.steps[0].uses: there is no node 'own.bom'"),
+        ("{key: one, uses: own.boom, with: {kee: x}}", "flow.yaml:3: $.steps[0].with"),
+        ("{key: one", "flow.yaml:4: is not YAML"),
+    ],
+)
+def test_a_wrong_blueprint_is_refused_with_file_and_line(flow: Path, step: str, said: str) -> None:
+    flow.write_text(f"name: flow\nsteps:\n  - {step}\n")
+    refused = run(flow, "--package", "own")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert said in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_what_is_sensitive_is_not_printed(flow: Path) -> None:
+    flow.write_text(
+        "name: flow\n"
+        "inputs: {properties: {card: {type: string, sensitive: true}}}\n"
+        "steps:\n"
+        "  - {key: one, uses: own.secret, with: {card: '${inputs.card}'}, sensitive: [pin]}\n"
+    )
+    for options in ((), ("--json",)):
+        ran = run(flow, "--package", "own", "--input", "card=4111-1111", *options)
+        assert ran.returncode == 0, ran.stderr
+        assert "4111" not in ran.stdout + ran.stderr
+        assert "98765" not in ran.stdout + ran.stderr
+        assert "one info: card is ***" in ran.stderr
+
+
+def test_ctrl_c_cancels_the_run(flow: Path) -> None:
+    flow.write_text("name: flow\nsteps:\n  - {key: one, uses: own.endless}\n")
+    with subprocess.Popen(
+        command(flow, "--package", "own", "--local"),
+        env=environment(),
+        cwd="/",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "one info: begun\n"
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "cancelled CANCELLED" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--package", "nothing_there"), 1, "The nodes cannot be loaded: "),
+        (("--input", "name"), 2, "is not NAME=VALUE"),
+        (("--input", "name=7"), 1, "inputs.name: 7 is not of type 'string'"),
+        (("--seed", "-1"), 2, "--seed"),
+        (("--path", "/nothing/there"), 2, "does not exist"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options: tuple[str, ...], code: int, said: str) -> None:
+    example = ROOT / "examples" / "greeting.yaml"
+    refused = run(example, *options)
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_where_it_runs_must_be_said() -> None:
+    refused = run(ROOT / "examples" / "greeting.yaml", local=False)
+    assert refused.returncode == 2
+    assert "--local" in refused.stderr
+
+
+def test_help_shows_an_example(tmp_path: Path) -> None:
+    shown = run(tmp_path, "--help")
+    assert shown.returncode == 0
+    assert "isolane run examples/greeting.yaml --local --input name=Ada" in shown.stdout
