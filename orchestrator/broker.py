@@ -9,26 +9,26 @@ from kombu import Connection
 from kombu.transport import redis
 
 
-class LaneChannel(redis.Channel):  # type: ignore[misc]  # kombu has no annotations
+class LaneChannel(redis.Channel):
     """Keeps its client for as long as its pool of connections."""
 
     _kept: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - their signature
         if asynchronous:
-            return super()._create_client(asynchronous=True)
+            return super()._create_client(asynchronous=True)  # type: ignore[misc]  # its stub lacks it
         if self._kept is None or self._kept.connection_pool is not self.pool:
-            self._kept = super()._create_client()
+            self._kept = super()._create_client()  # type: ignore[misc]  # likewise
         return self._kept
 
 
-class LaneTransport(redis.Transport):  # type: ignore[misc]  # likewise
+class LaneTransport(redis.Transport):
     """Redis, with channels of ours."""
 
     Channel = LaneChannel
 
 
-class LaneConnection(Connection):  # type: ignore[misc]  # likewise
+class LaneConnection(Connection):
     """Speaks Redis in our way, and everything else as kombu does."""
 
     def get_transport_cls(self) -> Any:

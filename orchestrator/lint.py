@@ -1,4 +1,8 @@
-"""The checks of `make lint` that need Django: missing migrations, and deployment checks with production settings."""
+"""The checks of `make lint` that need Django: missing migrations, and deployment checks with production settings.
+
+Timing: once, for developers. Model: sync, one process after the other. Guarantee: idempotent; it writes
+nothing. Failure: continue; all checks run, and the exit code is 1 if one failed.
+"""
 
 import os
 import subprocess

@@ -19,7 +19,7 @@ from executions.services.blueprints import (
 from executions.services.blueprints import diff as diff_of
 from executions.services.blueprints import version as published_version
 from orchestrator.cli.django import CONSOLE
-from orchestrator.cli.run import FILE, located, text_of
+from orchestrator.cli.texts import FILE, located, text_of
 from tenants.scope import tenant_scope
 from tenants.selectors import tenant_by_schema
 

@@ -6,87 +6,32 @@ it is shown to a caller with the right to view it, known by an API key, as over 
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import click
 from rich.table import Table
 
-from executions.api.callers import require
 from executions.api.history_serializers import EventSerializer
 from executions.api.serializers import ExecutionDetailSerializer
 from executions.api.withholding import event_without_data, run_without_data
 from executions.dispatch import admit_and_send
 from executions.models import Execution, StepLog
-from executions.selectors import Reach, execution, find_execution, labelled, last_step
 from executions.selectors import events as found_events
+from executions.selectors import execution, find_execution, labelled, last_step
 from executions.selectors import executions as found
 from executions.selectors import logs as found_logs
 from executions.services.executions import Request, request_cancel, submit_once
 from executions.services.executions import replay as replay_run
 from executions.states import TERMINAL_EXECUTION, ExecutionState
-from orchestrator.cli.django import CONSOLE, actor
-from orchestrator.cli.run import input_pair, plain
-from orchestrator.core.errors import Forbidden, Unauthenticated
-from tenants.caller import Caller
+from orchestrator.cli.django import CONSOLE
+from orchestrator.cli.texts import input_pair, plain
+from orchestrator.cli.viewer import HINT, Viewer, tenant_options
 from tenants.roles import Permission
-from tenants.scope import TenantRef, tenant_scope
-from tenants.selectors import tenant_by_schema
-from tenants.services.api_keys import caller_of_key
+from tenants.scope import tenant_scope
 
 POLL_SECONDS = 0.3
 BATCH = 500  # lines or events that are read at once
-HINT = (
-    "Inputs, outputs, variables, messages and logs are shown to those who may view executions of the"
-    " blueprint: give an API key with --api-key or ISOLANE_API_KEY."
-)
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Viewer:
-    """Who types the command: a caller of the tenant if an API key was given, else an operator of the platform."""
-
-    def __init__(self, tenant: str, api_key: str | None) -> None:
-        self.tenant: TenantRef = tenant_by_schema(tenant)
-        self._caller = _caller(self.tenant, api_key) if api_key else None
-
-    @property
-    def name(self) -> str:
-        """Who it is, as runs and the audit trail have it."""
-        return self._caller.name if self._caller else actor()
-
-    @property
-    def reach(self) -> Reach:
-        """The blueprints whose things are seen; an operator sees that all exist."""
-        return self._caller.blueprints if self._caller else None
-
-    def sees_data(self, blueprint: str) -> bool:
-        """Whether the data of this blueprint's runs is shown."""
-        caller = self._caller
-        return caller is not None and caller.may(Permission.EXECUTION_VIEW, blueprint)
-
-    def require(self, permission: Permission, blueprint: str) -> None:
-        """Refuse a caller without the right; an operator may do everything but look into data."""
-        if self._caller is not None:
-            require(self._caller, permission, blueprint)
-
-    def require_data(self, blueprint: str) -> None:
-        """Refuse who may not see the data of this blueprint's runs."""
-        if not self.sees_data(blueprint):
-            raise Forbidden(HINT)
-
-
-def tenant_options(command: Command) -> Command:
-    """`--tenant` and `--api-key`."""
-    command = click.option("--tenant", required=True, help="The tenant's name.")(command)
-    return click.option(
-        "--api-key",
-        envvar="ISOLANE_API_KEY",
-        show_envvar=True,
-        metavar="KEY",
-        help="Act as this key's owner; needed to see inputs, outputs and logs.",
-    )(command)
 
 
 @click.group()
@@ -321,12 +266,3 @@ def _blueprint(run: Execution) -> str:
 
 def _print_json(value: Any) -> None:
     click.echo(plain(json.dumps(value, indent=2, default=str, ensure_ascii=False)))
-
-
-def _caller(tenant: TenantRef, api_key: str) -> Caller:
-    caller = caller_of_key(api_key)
-    if caller.tenant.id != tenant.id:
-        raise Unauthenticated(
-            f"The API key is not one of tenant {tenant.schema!r}; see --api-key and ISOLANE_API_KEY."
-        )
-    return caller

@@ -7,7 +7,6 @@ PostgreSQL nor Redis, and stores nothing. Failure: exit 1 if the run does not su
 import contextlib
 import json
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -23,20 +22,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from executions.blueprint.checking import check_document
-from executions.blueprint.errors import BadReference, InvalidBlueprint
 from executions.blueprint.nodes import nodes_of
 from executions.blueprint.reading import read
 from executions.local import LocalEngine, LocalRun, LocalStep
 from executions.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from orchestrator.cli.django import CONSOLE
-from orchestrator.core.errors import InvalidInput
+from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of
 from resources.runtimes.base import RuntimeBackend, RuntimeStartError
 from resources.runtimes.shared import SharedBackend
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SHOWN = 60  # characters of an output in the table
-_LINE = re.compile(r"line (\d+):? ", re.IGNORECASE)
 
 
 @click.command()
@@ -227,40 +223,3 @@ def _short(value: Any) -> str:
 
 def _print_json(value: Any) -> None:
     click.echo(plain(json.dumps(value, indent=2, default=str, ensure_ascii=False)))
-
-
-# --- texts that come from files and arguments, and texts of others that go to a terminal
-def text_of(file: Path) -> str:
-    """The text of a blueprint's file."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{file} is not text in UTF-8; save it as such.", field="file") from None
-
-
-@contextlib.contextmanager
-def located(file: Path) -> Iterator[None]:
-    """Within, a refusal of a blueprint begins with file:line, as editors and terminals know it."""
-    try:
-        yield
-    except (InvalidBlueprint, BadReference) as error:
-        line = _LINE.match(error.detail)
-        where = f"{file}:{line[1]}" if line else str(file)
-        rest = error.detail[line.end() :] if line else error.detail
-        raise type(error)(f"{where}: {rest}", field=error.field) from None
-
-
-def input_pair(text: str) -> tuple[str, Any]:
-    """An input as it is typed: NAME=VALUE, the value JSON or text."""
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--input")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def plain(text: str) -> str:
-    """A text of others that cannot steer the terminal; JSON stays the JSON that it is."""
-    return "".join(c if c.isprintable() or c in "\t\n" else json.dumps(c)[1:-1] for c in text)

@@ -1,4 +1,9 @@
-"""A child process: how it is described, started, watched and ended."""
+"""A child process: how it is described, started, watched and ended.
+
+Timing: starting returns at once; ending waits for the child's own time, then kills. Model: sync, for one thread.
+Guarantee: what is ended leaves no descendant. Failure: a start that fails is raised; a process that outlives its
+killing is reported, and does not keep others from being ended.
+"""
 
 from __future__ import annotations
 

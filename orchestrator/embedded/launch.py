@@ -5,6 +5,9 @@ turns into COMMAND. In this order, because a change of user clears that wish. A 
 a `preexec_fn`, because Python code between fork and exec of a threaded process can deadlock; it
 costs about 15 ms per start. All imports come before the change of user, to whom the interpreter's
 own files may be closed; so COMMAND is a path, because a search for it would import more.
+
+Timing: before COMMAND, which takes the place of this process. Model: sync, single-threaded.
+Guarantee: at-most-once; if PARENT is gone, COMMAND is not run. Failure: one line and a non-zero exit code.
 """
 
 from __future__ import annotations

