@@ -206,8 +206,10 @@ class Attempt:
         if decided.next_step or not self._run.plan.outputs:
             return decided, "", "", None
         try:
-            # What is shown is all that is kept: a run's outputs never hold what is sensitive.
-            outputs = resolve(dict(self._run.plan.outputs), self._run.memory.shown_scope())
+            outputs = resolve(dict(self._run.plan.outputs), self._run.memory.scope())
+            if self._run.memory.is_masked:
+                # What is shown is all that is kept: a run's outputs never hold what is sensitive.
+                outputs = self._shown_parameters(self._run.plan.outputs)
         except BadReference as bad:
             failed = replace(decided, outcome=ExecutionState.FAILED, pause_s=0.0)
             return failed, Code.POLICY_VIOLATION.value, f"outputs: {bad.detail}", None

@@ -56,5 +56,5 @@ def _texts(value: Any) -> Iterator[str]:
             waiting.extend(part)
         elif isinstance(part, str | int | float) and not isinstance(part, bool):
             text = str(part)
-            if len(text) >= MIN_LENGTH:
-                yield text
+            # What a step prints comes line by line.
+            yield from (known for known in {text, *text.splitlines()} if len(known) >= MIN_LENGTH)

@@ -86,7 +86,8 @@ def labelled(runs: "QuerySet[CountedExecution]", label: str) -> "QuerySet[Counte
         raise InvalidInput(
             f"label is {label[:200]!r}; write key:value, such as team:billing.", field="label"
         )
-    return runs.filter(labels__contains={key: value})
+    # What the first condition excludes is not in the index.
+    return runs.exclude(labels={}).filter(labels__contains={key: value})
 
 
 def parse_id(public_id: str) -> UUID:

@@ -2,6 +2,7 @@
 
 import uuid
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Value
 
@@ -90,7 +91,15 @@ class Execution(models.Model):
                 name="execution_finished_when_terminal",
             ),
         )
-        indexes = (models.Index(fields=("-created_at", "id"), name="execution_newest"),)
+        indexes = (
+            models.Index(fields=("-created_at", "id"), name="execution_newest"),
+            GinIndex(
+                fields=("labels",),
+                opclasses=("jsonb_path_ops",),
+                condition=~models.Q(labels={}),  # most runs have none
+                name="execution_labels",
+            ),
+        )
 
     def __str__(self) -> str:
         return self.public_id
