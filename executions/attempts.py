@@ -116,6 +116,11 @@ class Attempt:
         result = StepResult.succeeded(step=self.step.path, attempt=self._number, output=None)
         return self._concluded(result, after_skip(self._run.plan, self.step.path), None, None)
 
+    def cut(self, decided: Checkpoint) -> Concluded:
+        """Its worker was lost in the middle, and it may not run again."""
+        unknown = self._failed(Code.OUTCOME_UNKNOWN, "Cut in the middle; it may not run again.")
+        return self._concluded(unknown, decided, None, None)
+
     def concluded(
         self, result: StepResult, said: Said | None = None, *, run_is_over: bool = False
     ) -> Concluded:

@@ -1,5 +1,6 @@
 """Hiding what is marked sensitive: by field in values, by value in texts. Pure."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -55,6 +56,10 @@ def _texts(value: Any) -> Iterator[str]:
         elif isinstance(part, list):
             waiting.extend(part)
         elif isinstance(part, str | int | float) and not isinstance(part, bool):
-            text = str(part)
-            # What a step prints comes line by line.
-            yield from (known for known in {text, *text.splitlines()} if len(known) >= MIN_LENGTH)
+            yield from (form for form in _forms(str(part)) if len(form) >= MIN_LENGTH)
+
+
+def _forms(text: str) -> set[str]:
+    """As steps and libraries print it: line by line, or quoted as JSON and Python do."""
+    quoted = (json.dumps(text), json.dumps(text, ensure_ascii=False), repr(text))
+    return {text, *text.splitlines(), *(form[1:-1] for form in quoted)}

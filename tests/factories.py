@@ -7,14 +7,24 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from executions.models import Execution, ExecutionEvent, Step
-from executions.placement.models import Ticket, Worker
+from executions.models import (
+    CostRecord,
+    Execution,
+    ExecutionEvent,
+    MonthlyCost,
+    Step,
+    StepLog,
+)
+from executions.placement.models import Due, Ticket, Worker
 from executions.placement.workers import register, store_catalogue
+from executions.records import Record
 from executions.services.blueprints import publish
 from executions.services.executions import submit
 from executions.states import TicketState
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
+from isolane.protocol import NodeDescription, dump
+from isolane.results import StepResult
 from resources.runtimes.stub import Behaviour, StubBackend, succeeds
 from tenants.models import Quota
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -24,10 +34,17 @@ WORK = "work"  # the node that every step uses unless said otherwise
 
 
 def make_machine(
-    *, script: Mapping[str, Behaviour] | None = None, capacity: int = 10, name: str = "w1@test"
+    *,
+    script: Mapping[str, Behaviour] | None = None,
+    descriptions: Mapping[str, NodeDescription] | None = None,
+    backend: StubBackend | None = None,
+    capacity: int = 10,
+    name: str = "w1@test",
 ) -> Machine:
     """A worker boot with a stub for its runtimes, registered and placeable."""
-    backend = StubBackend(level=LEVEL, script=script or {WORK: succeeds({"n": 1})})
+    backend = backend or StubBackend(
+        level=LEVEL, script=script or {WORK: succeeds({"n": 1})}, descriptions=descriptions
+    )
     machine = Machine(node_name=name, capacity=capacity, backends={LEVEL: backend})
     with platform_scope():
         register(
@@ -75,11 +92,52 @@ def make_run(tenant: TenantRef, *keys: str, uses: str = WORK, **inputs: Any) -> 
     return run.id
 
 
+def start(
+    tenant: TenantRef,
+    machine: Machine,
+    *steps: dict[str, Any],
+    given: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Placement:
+    """A placed run of a blueprint with these steps, named s1, s2, … unless they say otherwise, and these fields."""
+    numbered = [
+        {"key": f"s{number}", "uses": WORK, **step} for number, step in enumerate(steps, start=1)
+    ]
+    with tenant_scope(tenant):
+        number = publish({"name": "flow", "steps": numbered, **fields}).number
+    run = submit(
+        tenant=tenant,
+        blueprint="flow",
+        version=number,
+        inputs=given or {},
+        requested_by="tests",
+        seed=7,
+    )
+    return place(tenant, run.id, machine)
+
+
+def record(result: StepResult, *, version: int = 0, **fields: Any) -> Record:
+    """What an attempt with this result leaves behind, if its failure is the run's."""
+    return Record(
+        path=result.step,
+        attempt=result.attempt,
+        version=version,
+        output=dump(result.output).decode() if result.code is None else None,
+        code=result.code or "",
+        message=result.message,
+        cause=result.cause or "",
+        run_code=result.code or "",
+        run_message=result.message,
+        **fields,
+    )
+
+
 def place(tenant: TenantRef, execution_id: UUID, machine: Machine) -> Placement:
     """Give a waiting run a slot, as admission would."""
     with platform_scope():
         tickets = Ticket.objects.filter(execution_id=execution_id)
-        assert tickets.update(state=TicketState.PLACED, worker_id=machine.boot) == 1
+        deadline = Now() + timedelta(seconds=tickets.get().time_left)
+        assert tickets.update(state=TicketState.PLACED, worker_id=machine.boot, deadline=deadline)
         epoch = tickets.get().epoch
     return Placement(tenant_id=tenant.id, execution_id=execution_id, epoch=epoch, boot=machine.boot)
 
@@ -96,6 +154,12 @@ def run_of(tenant: TenantRef, execution_id: UUID) -> Execution:
         return Execution.objects.get(pk=execution_id)
 
 
+def step_of(tenant: TenantRef, execution_id: UUID, path: str) -> Step:
+    """A step's row as it is now."""
+    with tenant_scope(tenant):
+        return Step.objects.get(execution_id=execution_id, path=path)
+
+
 def steps_of(tenant: TenantRef, execution_id: UUID) -> dict[str, str]:
     """The states of the run's steps."""
     with tenant_scope(tenant):
@@ -110,6 +174,29 @@ def events_of(tenant: TenantRef, execution_id: UUID) -> list[str]:
         last = Execution.objects.values_list("last_event", flat=True).get(pk=execution_id)
     assert [sequence for sequence, _ in rows] == list(range(1, last + 1))
     return [kind for _, kind in rows]
+
+
+def logs_of(tenant: TenantRef, execution_id: UUID) -> list[str]:
+    """What the run's steps have said; the lines are numbered without a gap."""
+    with tenant_scope(tenant):
+        found = StepLog.objects.filter(execution_id=execution_id).order_by("number")
+        rows = list(found.values_list("number", "message"))
+        last = Execution.objects.values_list("last_log", flat=True).get(pk=execution_id)
+    assert [number for number, _ in rows] == list(range(1, last + 1))
+    return [message for _, message in rows]
+
+
+def costs_of(tenant: TenantRef, execution_id: UUID) -> list[tuple[str, int, str, int]]:
+    """What the run's attempts have cost: step, attempt, kind, amount."""
+    with tenant_scope(tenant):
+        found = CostRecord.objects.filter(execution_id=execution_id).order_by("id")
+        return [(row.step, row.attempt, row.kind, int(row.amount)) for row in found]
+
+
+def due_of(execution_id: UUID) -> Due | None:
+    """When the run is to be woken, if it is."""
+    with platform_scope():
+        return Due.objects.filter(ref=execution_id).first()
 
 
 def ticket_of(execution_id: UUID) -> Ticket | None:
@@ -132,5 +219,9 @@ def everything_of(tenant: TenantRef) -> dict[str, list[Any]]:
             "runs": list(Execution.objects.order_by("id").values()),
             "steps": list(Step.objects.order_by("id").values()),
             "events": list(ExecutionEvent.objects.order_by("execution_id", "sequence").values()),
+            "logs": list(StepLog.objects.order_by("execution_id", "number").values()),
+            "costs": list(CostRecord.objects.order_by("id").values()),
+            "monthly": list(MonthlyCost.objects.order_by("id").values()),
             "tickets": list(Ticket.objects.order_by("execution_id").values()),
+            "due": list(Due.objects.order_by("id").values()),
         }

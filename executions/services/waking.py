@@ -1,9 +1,13 @@
 """Waking what waits for a time.
 
 Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; a wake-up happens once, since it deletes
-its row in the statement that queues the run. Failure: bubble; what is due stays due.
+its row in the statement that queues the run. Failure: what cannot be woken is logged and stays due.
 """
 
+import logging
+from uuid import UUID
+
+from django.db import OperationalError
 from django.db.models.functions import Now
 
 from executions.placement.models import Due, DueKind
@@ -12,6 +16,7 @@ from executions.transitions.waiting import wake
 from tenants.scope import platform_scope
 
 BATCH = 200
+logger = logging.getLogger(__name__)
 
 
 def wake_due() -> int:
@@ -20,6 +25,18 @@ def wake_due() -> int:
         due = Due.objects.filter(kind=DueKind.WAKE, at__lte=Now()).order_by("at")
         found = list(due.values_list("tenant_id", "ref")[:BATCH])
     for tenant_id, execution_id in found:
+        _wake_alone(tenant_id, execution_id)
+    return len(found)
+
+
+def _wake_alone(tenant_id: int, execution_id: UUID) -> None:
+    """One that cannot be woken must not keep the others asleep."""
+    try:
         with run_scope(tenant_id):
             wake(execution_id)
-    return len(found)
+    except OperationalError:
+        raise
+    except Exception:
+        logger.exception(
+            "not woken", extra={"event": "NOT_WOKEN", "execution_id": str(execution_id)}
+        )

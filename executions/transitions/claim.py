@@ -1,6 +1,7 @@
 """Claiming a step: the right to run it once under this placement."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from executions.states import (
@@ -62,7 +63,8 @@ class Claim:
 
     attempt: int
     version: int  # of the run; the checkpoint must find the same
-    left_s: float = 0.0  # for which the run may still hold its slot
+    left_s: float = 0.0  # for which the run may still hold its slot, from `at` on
+    at: float = field(default=0.0, compare=False)  # when it was asked for, by this process's clock
     wait_s: float = 0.0  # before the attempt may begin
     recovering: bool = False  # the recovery node is to be run
     code: str = ""  # of the failure to recover from
@@ -78,12 +80,14 @@ def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refus
         "claimable": CLAIMABLE,
         "runnable": RUNNABLE,
     }
+    asked_at = time.monotonic()
     if row := fetch_row(CLAIM, parameters):
         attempt, version, left_s, wait_s, recovering, code, message = row
         return Claim(
             attempt=attempt,
             version=version,
             left_s=left_s,
+            at=asked_at,
             wait_s=max(wait_s or 0.0, 0.0),
             recovering=recovering,
             code=code,

@@ -51,7 +51,7 @@ class Body:
     def _step(self, path: str, claim: Claim, error: str) -> Checkpoint:
         """Attempt after attempt, until the step has ended or the context has."""
         while True:
-            deadline = time.monotonic() + claim.left_s
+            deadline = claim.at + claim.left_s
             if claim.wait_s:
                 self._wait(claim.wait_s, deadline)
             concluded = self._attempt(path, claim, error, deadline)
@@ -96,7 +96,7 @@ class Body:
 
     def _concluded(self, attempt: Attempt, claim: Claim, error: str, deadline: float) -> Concluded:
         path = attempt.step.path
-        if claim.left_s <= 0:
+        if time.monotonic() >= deadline:
             overdue = _failed(path, claim, Code.TIMEOUT, "The run was ended at its own timeout.")
             return attempt.concluded(overdue, run_is_over=True)
         prepared = attempt.prepare()

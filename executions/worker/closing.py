@@ -8,11 +8,11 @@ import logging
 
 from django.db import Error as DatabaseError
 
+from executions.attempts import Attempt
 from executions.chain import ChainSpec, publish_or_log
 from executions.decisions import after_loss
 from executions.dispatch import admit_and_send
-from executions.records import Record
-from executions.resumption import Cut, cut
+from executions.resumption import Cut, cut, resumable
 from executions.scope import run_scope
 from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
@@ -115,20 +115,12 @@ def _settle(placement: Placement, found: Cut, *, lost: bool) -> None:
     if found.path is None:
         return
     decided = after_loss(found.plan, found.path, recovering=found.recovering)
-    if decided is None:
+    run = resumable(placement.tenant_id, placement.execution_id) if decided else None
+    if decided is None or run is None:
         return
-    code, message = Code.OUTCOME_UNKNOWN.value, "Cut in the middle; it may not run again."
-    failed = decided.outcome is not None and decided.outcome is not ExecutionState.SUCCEEDED
-    record = Record(
-        path=found.path,
-        attempt=found.attempt,
-        version=found.version,
-        code=code,
-        message=message,
-        run_code=code if failed else "",
-        run_message=message if failed else "",
-    )
-    write_checkpoint(placement, record, decided)
+    attempt = Attempt(run, found.path, number=found.attempt, version=found.version)
+    concluded = attempt.cut(decided)
+    write_checkpoint(placement, concluded.record, concluded.decided)
 
 
 def ids(placement: Placement) -> dict[str, object]:

@@ -368,6 +368,15 @@ def test_a_sensitive_output_is_sealed_and_masked() -> None:
     assert end.outputs == '{"t":"***"}'
 
 
+def test_outputs_made_of_what_is_sensitive_are_masked_and_do_not_fail_the_run() -> None:
+    run = make_run(
+        {"sensitive": ["numbers"]}, outputs={"total": "${sum(steps.one.numbers)}", "n": 1}
+    )
+    concluded = Attempt(run, "one", number=1).concluded(done({"numbers": [1, 2]}))
+    assert concluded.decided.outcome is ExecutionState.SUCCEEDED
+    assert concluded.record.outputs == '{"total":"***","n":1}'
+
+
 def test_what_a_sensitive_step_says_is_masked_by_what_it_returned() -> None:
     run = make_run({"sensitive": True}, {})
     heard = said(Log(step="one", level="info", message="got t0ken"))

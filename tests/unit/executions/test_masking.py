@@ -60,7 +60,24 @@ def test_what_contains_another_is_masked_as_a_whole() -> None:
     assert masker.mask("hunter2000 hunter") == "*** ***"
 
 
+def test_a_text_of_several_lines_is_known_line_by_line() -> None:
+    masker = Masker()
+    masker.learn({"key": "-----BEGIN-----\nMIIabc\n\nxy\n-----END-----"}, {"key"})
+    said = ["-----BEGIN-----", "MIIabc", "", "xy", "-----END-----"]
+    assert [masker.mask(line) for line in said] == [MASK, MASK, "", "xy", MASK]
+    assert masker.mask("-----BEGIN-----\nMIIabc\n\nxy\n-----END-----") == MASK
+
+
 def test_who_has_learned_nothing_masks_nothing() -> None:
     masker = Masker()
     masker.learn({"a": "hunter2"}, frozenset())
     assert masker.mask("hunter2") == "hunter2"
+
+
+def test_a_text_is_found_in_quotes_too() -> None:
+    masker = Masker()
+    masker.learn({"key": 'p"ä\nss'}, {"key"})
+    for said in (r'{"key": "p\"ä\nss"}', r'"p\"\u00e4\nss"', repr('p"ä\nss')):
+        masked = masker.mask(said)
+        assert "ss" not in masked
+        assert MASK in masked

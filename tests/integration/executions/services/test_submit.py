@@ -1,17 +1,18 @@
 """Submitting: run, steps, event and ticket together, or nothing at all."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
 from executions.models import Execution, Step
+from executions.placement.models import Worker
 from executions.placement.workers import NoWorkerYet
+from executions.sealing import unseal
 from executions.services.blueprints import publish
-from executions.services.executions import submit
+from executions.services.executions import replay, submit
 from executions.states import ExecutionState, TicketState
 from executions.worker.machine import Machine
 from orchestrator.core.errors import InvalidInput, NotFound
@@ -28,9 +29,12 @@ from tests.factories import (
     steps_of,
     ticket_of,
 )
+from tests.integration.executions.statements import lose_answers
 
 Server = psycopg.Connection[tuple[object, ...]]
-NOTHING: dict[str, list[Any]] = {"runs": [], "steps": [], "events": [], "tickets": []}
+NOTHING: dict[str, list[Any]] = {
+    name: [] for name in ("runs", "steps", "events", "logs", "costs", "monthly", "tickets", "due")
+}
 DEEP = json.loads("[" * 700 + "]" * 700)
 
 
@@ -64,15 +68,18 @@ def test_run_steps_event_and_ticket_are_written(acme: TenantRef, machine: Machin
 
 
 @pytest.mark.usefixtures("neighbour", "flow")
-@pytest.mark.parametrize("table", ["executions_step", "executions_executionevent", "ticket"])
-def test_if_one_of_them_fails_nothing_is_left(acme: TenantRef, table: str) -> None:
-    def refuse(execute: Callable[..., object], sql: str, *args: object) -> object:
-        if sql.startswith("INSERT") and table in sql:
-            raise DatabaseError("refused by the test")
-        return execute(sql, *args)
-
-    with connection.execute_wrapper(refuse), pytest.raises(DatabaseError, match="by the test"):
-        submit_flow(acme)
+@pytest.mark.parametrize(
+    "table", ["acme.executions_step", "acme.executions_executionevent", "public.placement_ticket"]
+)
+def test_if_one_of_them_fails_nothing_is_left(
+    acme: TenantRef, superuser: Server, table: str
+) -> None:
+    superuser.execute(f"ALTER TABLE {table} ADD CONSTRAINT by_the_test CHECK (false) NOT VALID")
+    try:
+        with pytest.raises(DatabaseError, match="by_the_test"):
+            submit_flow(acme)
+    finally:
+        superuser.execute(f"ALTER TABLE {table} DROP CONSTRAINT by_the_test")
     assert everything_of(acme) == NOTHING
 
 
@@ -80,8 +87,8 @@ def test_if_one_of_them_fails_nothing_is_left(acme: TenantRef, table: str) -> No
 def test_the_newest_version_unless_one_is_named(acme: TenantRef) -> None:
     with tenant_scope(acme):
         publish(document("three"))
-    assert submit_flow(acme).next_step == "three"
-    assert submit_flow(acme, version=1).next_step == "one"
+    assert run_of(acme, submit_flow(acme).id).next_step == "three"
+    assert run_of(acme, submit_flow(acme, version=1).id).next_step == "one"
 
 
 @pytest.mark.usefixtures("neighbour", "flow")
@@ -148,3 +155,93 @@ def test_while_no_worker_lives_runs_wait_with_the_last_catalogue(
         ticket = ticket_of(make_run(tenant))
         assert ticket is not None
         assert ticket.state == TicketState.WAITING
+
+
+# --- what a blueprint says of its runs
+def publish_and_submit(
+    tenant: TenantRef, *, given: dict[str, Any] | None = None, **fields: Any
+) -> Execution:
+    with tenant_scope(tenant):
+        publish({**document(), **fields})
+    return run_of(tenant, submit_flow(tenant, inputs=given or {}).id)
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_labels_express_and_the_time_of_a_run(acme: TenantRef, machine: Machine) -> None:
+    run = publish_and_submit(acme, labels={"team": "a"}, express=True, timeout="90s")
+    assert (run.labels, run.express) == ({"team": "a"}, True)
+    ticket = ticket_of(run.id)
+    assert ticket is not None
+    assert (ticket.time_left, ticket.deadline) == (90, None)
+    plain = publish_and_submit(acme)
+    assert (plain.labels, plain.express) == ({}, False)
+    assert getattr(ticket_of(plain.id), "time_left", None) == 1800
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_the_isolation_that_a_blueprint_asks_for(acme: TenantRef, machine: Machine) -> None:
+    run = publish_and_submit(acme, isolation="shared")
+    assert (run.isolation, run.isolation_reason) == ("shared", "the tenant requires shared")
+    with platform_scope():
+        Worker.objects.update(isolation_levels=["shared", "process", "docker"])
+    run = publish_and_submit(acme, isolation="docker")
+    assert (run.isolation, run.isolation_reason) == ("docker", "the blueprint asks for docker")
+    assert getattr(ticket_of(run.id), "isolation", None) == "docker"
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_an_isolation_that_nobody_offers_is_refused(acme: TenantRef, machine: Machine) -> None:
+    with pytest.raises(IsolationUnavailable, match="the blueprint asks for kubernetes"):
+        publish_and_submit(acme, isolation="kubernetes")
+    assert everything_of(acme) == NOTHING
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_sensitive_inputs_are_sealed_and_shown_masked(acme: TenantRef, machine: Machine) -> None:
+    schema = {"properties": {"password": {"type": "string", "sensitive": True}}}
+    run = publish_and_submit(acme, given={"password": "hunter2", "id": 1}, inputs=schema)
+    assert run.inputs == {"password": "***", "id": 1}
+    assert unseal(run.id, bytes(run.sealed_inputs or b"")) == {"password": "hunter2", "id": 1}
+    without = publish_and_submit(acme, given={"id": 1}, inputs=schema)
+    assert (without.inputs, without.sealed_inputs) == ({"id": 1}, None)
+
+
+# --- replay
+@pytest.mark.usefixtures("neighbour")
+def test_a_replay_is_a_new_run_of_the_same_version_seed_and_inputs(
+    acme: TenantRef, machine: Machine
+) -> None:
+    schema = {"properties": {"password": {"type": "string", "sensitive": True}}}
+    original = publish_and_submit(acme, given={"password": "hunter2", "id": 1}, inputs=schema)
+    with tenant_scope(acme):
+        publish(document("newer"))
+    copy = run_of(acme, replay(acme, original.id, requested_by="bob", request_id="r1").id)
+    assert copy.id != original.id
+    assert (copy.replay_of, copy.seed) == (original.id, original.seed)
+    assert copy.blueprint_version_id == original.blueprint_version_id
+    assert (copy.inputs, copy.requested_by, copy.request_id) == (original.inputs, "bob", "r1")
+    assert unseal(copy.id, bytes(copy.sealed_inputs or b"")) == {"password": "hunter2", "id": 1}
+    assert steps_of(acme, copy.id) == {"one": "pending", "two": "pending"}
+    assert ticket_of(copy.id) is not None
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_another_tenants_run_cannot_be_replayed(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    run_id = make_run(acme)
+    with pytest.raises(NotFound, match=str(run_id)):
+        replay(globex, run_id, requested_by="mallory")
+
+
+# --- a submission whose answer was lost
+@pytest.mark.usefixtures("neighbour", "flow")
+@pytest.mark.parametrize("key", ["", "order-1"])
+def test_a_submission_whose_answer_was_lost_is_written_once(
+    acme: TenantRef, superuser: Server, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    lost = lose_answers(monkeypatch, superuser, "INSERT INTO executions_execution ")
+    run = submit_flow(acme, idempotency_key=key)
+    assert lost
+    assert [row["id"] for row in everything_of(acme)["runs"]] == [run.id]
+    assert events_of(acme, run.id) == ["execution.queued"]

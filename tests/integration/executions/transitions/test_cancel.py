@@ -1,15 +1,20 @@
 """Cancelling: a waiting run ends at once, a placed one is asked to, an ended one is left as it is."""
 
 import pytest
+from django.db.models.functions import Now
 
+from executions.models import Execution, Step
 from executions.services.executions import AlreadyEnded, request_cancel
-from executions.states import ExecutionState, TicketState
+from executions.services.waking import wake_due
+from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import claim_step
+from executions.transitions.close import hand_back
 from executions.worker.machine import Machine
 from orchestrator.core.errors import NotFound
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
+    due_of,
     events_of,
     everything_of,
     make_placed,
@@ -44,6 +49,25 @@ def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: Machine) -> Non
     assert (ticket.state, ticket.cancel_requested) == (TicketState.PLACED, True)
     assert run_of(acme, placement.execution_id).outcome == ""
     assert steps_of(acme, placement.execution_id)["one"] == "running"
+
+
+@pytest.mark.parametrize("state", [StepState.PENDING, StepState.RETRYING])
+def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
+    acme: TenantRef, machine: Machine, state: StepState
+) -> None:
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme):
+        claim_step(placement, "one", worker="w1@test")
+        Step.objects.filter(path="one").update(state=state)
+        Execution.objects.update(wake_at=Now())
+        assert hand_back(placement, reason="test", lost=False)
+        assert due_of(placement.execution_id) is not None
+        assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.CANCELLED
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.code, run.wake_at) == ("cancelled", "CANCELLED", None)
+    assert steps_of(acme, placement.execution_id) == {"one": "cancelled", "two": "cancelled"}
+    assert (ticket_of(placement.execution_id), due_of(placement.execution_id)) == (None, None)
+    assert wake_due() == 0
 
 
 def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: Machine) -> None:

@@ -1,13 +1,14 @@
 """Claiming a step: once, under the valid placement, and not when the run is to stop."""
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
 import psycopg
 import pytest
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
+from django.db.models.functions import Now
 
 from executions.models import Execution, Step
 from executions.placement.models import Ticket
@@ -20,6 +21,7 @@ from executions.worker.machine import Machine
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, make_placed, place, run_of, steps_of
 from tests.integration.executions.locks import wait_until_blocked
+from tests.integration.executions.statements import counted, lose_answers
 from tests.integration.executions.threads import at_once, in_thread
 
 Server = psycopg.Connection[tuple[object, ...]]
@@ -38,8 +40,16 @@ def claim(tenant: TenantRef, placement: Placement, path: str = "one") -> Claim |
         return claim_step(placement, path, worker="w1@test")
 
 
+def claimed(tenant: TenantRef, placement: Placement, path: str = "one") -> Claim:
+    found = claim(tenant, placement, path)
+    assert isinstance(found, Claim)
+    return found
+
+
 def test_the_first_claim_starts_step_and_run(acme: TenantRef, placement: Placement) -> None:
-    assert claim(acme, placement) == Claim(attempt=1)
+    found = claimed(acme, placement)
+    assert (found.attempt, found.version, found.wait_s, found.recovering) == (1, 0, 0, False)
+    assert 1700 < found.left_s <= 1800
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.worker) == (ExecutionState.RUNNING, "w1@test")
     assert run.started_at is not None
@@ -47,12 +57,22 @@ def test_the_first_claim_starts_step_and_run(acme: TenantRef, placement: Placeme
     assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
 
 
-def test_it_is_one_statement(acme: TenantRef, placement: Placement) -> None:
+def test_it_is_one_statement(acme: TenantRef, placement: Placement, superuser: Server) -> None:
     with tenant_scope(acme):
         Execution.objects.exists()  # the scope is entered
-        with CaptureQueriesContext(connection) as queries:
-            claim_step(placement, "one", worker="w1@test")
-    assert len(queries) == 1
+        with counted(superuser) as statements:
+            assert isinstance(claim_step(placement, "one", worker="w1@test"), Claim)
+    assert statements.total() == 1, statements
+
+
+def test_a_claim_whose_answer_was_lost_is_not_made_twice(
+    acme: TenantRef, placement: Placement, superuser: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop finds a claim that no thread works on, and hands it back."""
+    lost = lose_answers(monkeypatch, superuser, "step.started")
+    assert claim(acme, placement) is Refusal.DUPLICATE
+    assert lost
+    assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
 
 
 def test_the_second_claim_is_a_duplicate(acme: TenantRef, placement: Placement) -> None:
@@ -105,14 +125,15 @@ def test_a_step_that_ended_under_an_older_epoch_is_done(
     claim(acme, placement)
     with tenant_scope(acme):
         Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
+        Execution.objects.update(next_step="two")
         hand_back(placement, reason="test", lost=True)
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, again) is Refusal.DONE
-    assert claim(acme, again, "two") == Claim(attempt=1)
+    assert claimed(acme, again, "two").attempt == 1
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
 
 
-def test_a_lost_claim_is_claimed_again_under_the_next_epoch(
+def test_a_lost_claim_is_claimed_again_under_the_next_epoch_and_uses_no_attempt(
     acme: TenantRef, machine: Machine, placement: Placement
 ) -> None:
     claim(acme, placement)
@@ -120,7 +141,7 @@ def test_a_lost_claim_is_claimed_again_under_the_next_epoch(
         hand_back(placement, reason="test", lost=True)
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, placement) is Refusal.STALE
-    assert claim(acme, again) == Claim(attempt=2)
+    assert claimed(acme, again).attempt == 1
 
 
 def test_not_while_the_runs_outcome_is_being_set(
@@ -138,5 +159,52 @@ def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: Machine) ->
     for _ in range(ROUNDS):
         placement = make_placed(acme, machine)
         both = at_once([partial(claim, acme, placement)] * 2)
-        assert set(both) == {Claim(attempt=1), Refusal.DUPLICATE}
+        assert Refusal.DUPLICATE in both
+        assert [found.attempt for found in both if isinstance(found, Claim)] == [1]
         assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+
+
+# --- what is claimed, and when
+def test_only_the_next_step_is_claimed(acme: TenantRef, placement: Placement) -> None:
+    assert claim(acme, placement, "two") is Refusal.DUPLICATE
+    assert steps_of(acme, placement.execution_id) == {"one": "pending", "two": "pending"}
+    assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
+
+
+def test_not_while_the_run_waits_for_a_time(acme: TenantRef, placement: Placement) -> None:
+    with tenant_scope(acme):
+        Execution.objects.update(wake_at=Now() + timedelta(hours=1))
+    assert claim(acme, placement) is Refusal.DUPLICATE
+
+
+@pytest.mark.parametrize("state", [StepState.RETRYING, StepState.PENDING])
+def test_a_step_to_be_tried_again_says_how_long_to_wait_and_what_failed(
+    acme: TenantRef, placement: Placement, state: StepState
+) -> None:
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(
+            state=state,
+            attempt=2,
+            retry_at=Now() + timedelta(seconds=30),
+            recovering=True,
+            code="UNKNOWN_ERROR",
+            message="broke",
+        )
+    found = claimed(acme, placement)
+    assert (found.attempt, found.recovering) == (3, True)
+    assert (found.code, found.message) == ("UNKNOWN_ERROR", "broke")
+    assert 25 < found.wait_s <= 30
+
+
+def test_a_time_that_is_past_is_no_wait(acme: TenantRef, placement: Placement) -> None:
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(retry_at=Now() - timedelta(seconds=30))
+    assert claimed(acme, placement).wait_s == 0
+
+
+def test_it_says_how_long_the_run_may_still_hold_its_slot(
+    acme: TenantRef, placement: Placement
+) -> None:
+    with tenant_scope(acme):
+        Ticket.objects.update(deadline=Now() - timedelta(seconds=5))
+    assert claimed(acme, placement).left_s < 0

@@ -1,29 +1,38 @@
 """The end of a placement: closed when the run has an outcome, handed back when it has none, fenced either way."""
 
 from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from executions.blueprint.plan import plan
 from executions.decisions import after_step
+from executions.models import Execution, ExecutionEvent, Step
+from executions.placement.models import Ticket
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import close_execution, hand_back, set_outcome
+from executions.transitions.close import close_execution, hand_back, restart, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
 from isolane.results import Code, StepResult
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
     document,
+    due_of,
     events_of,
     everything_of,
     make_placed,
+    place,
+    record,
     run_of,
+    step_of,
     steps_of,
     ticket_of,
 )
@@ -46,7 +55,9 @@ def fail(tenant: TenantRef, placement: Placement, code: Code) -> None:
     """Write the checkpoint of a first step that failed."""
     result = StepResult.failed(step="one", attempt=1, code=code, message="")
     with tenant_scope(tenant):
-        assert write_checkpoint(placement, result, after_step(plan(document()), result))
+        assert write_checkpoint(
+            placement, record(result), after_step(plan(document()), result, seed=7)
+        )
 
 
 def close(tenant: TenantRef, placement: Placement) -> ExecutionState | None:
@@ -145,7 +156,7 @@ def test_a_run_that_was_never_claimed_is_handed_back_too(acme: TenantRef, machin
 def test_steps_that_are_done_stay_done(acme: TenantRef, claimed: Placement) -> None:
     result = StepResult.succeeded(step="one", attempt=1, output={"n": 1})
     with tenant_scope(acme):
-        write_checkpoint(claimed, result, after_step(plan(document()), result))
+        write_checkpoint(claimed, record(result), after_step(plan(document()), result, seed=7))
     assert give_back(acme, claimed)
     assert steps_of(acme, claimed.execution_id) == {"one": "succeeded", "two": "pending"}
     assert run_of(acme, claimed.execution_id).next_step == "two"
@@ -175,11 +186,114 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
     """The reaper comes while the lapsed worker's last checkpoint is being committed."""
     with tenant_scope(acme), transaction.atomic():
         result = StepResult.failed(step="one", attempt=1, code=Code.TIMEOUT, message="")
-        assert write_checkpoint(claimed, result, after_step(plan(document()), result))
+        assert write_checkpoint(
+            claimed, record(result), after_step(plan(document()), result, seed=7)
+        )
         other = in_thread(lambda: give_back(acme, claimed))
         wait_until_blocked(superuser)
     assert not other.result(timeout=20)
     assert close(acme, claimed) == ExecutionState.TIMED_OUT
+
+
+# --- what a placement leaves for the next one
+def test_a_cut_attempt_is_not_used_up_and_its_costs_are_said_to_be_unbilled(
+    acme: TenantRef, claimed: Placement
+) -> None:
+    assert give_back(acme, claimed)
+    assert step_of(acme, claimed.execution_id, "one").attempt == 0
+    with tenant_scope(acme):
+        event = ExecutionEvent.objects.order_by("sequence").last()
+    assert event is not None
+    assert (event.kind, event.step) == ("placement.ended", "one")
+    assert event.data == {"epoch": 1, "reason": "worker lost", "unbilled": True}
+
+
+def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
+    acme: TenantRef, claimed: Placement
+) -> None:
+    retry_at = timezone.now() + timedelta(seconds=30)
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(
+            state=StepState.RETRYING, attempt=2, retry_at=retry_at, recovering=True
+        )
+    assert give_back(acme, claimed)
+    step = step_of(acme, claimed.execution_id, "one")
+    assert (step.state, step.attempt) == (StepState.PENDING, 2)
+    assert (step.retry_at, step.recovering) == (retry_at, True)
+
+
+def test_the_time_that_is_left_is_kept_for_the_next_placement(
+    acme: TenantRef, machine: Machine, claimed: Placement
+) -> None:
+    for left in (1000, 500):
+        with tenant_scope(acme):
+            Ticket.objects.update(deadline=Now() + timedelta(seconds=left))
+        assert give_back(
+            acme, replace(claimed, epoch=getattr(ticket_of(claimed.execution_id), "epoch", 0))
+        )
+        ticket = ticket_of(claimed.execution_id)
+        assert ticket is not None
+        assert left - 20 < ticket.time_left <= left
+        assert ticket.deadline is None
+        place(acme, claimed.execution_id, machine)
+
+
+def test_a_run_that_is_overdue_has_no_time_left(acme: TenantRef, claimed: Placement) -> None:
+    with tenant_scope(acme):
+        Ticket.objects.update(deadline=Now() - timedelta(seconds=5))
+    assert give_back(acme, claimed)
+    assert getattr(ticket_of(claimed.execution_id), "time_left", None) == 0
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_run_that_waits_for_a_time_is_parked_whoever_ends_its_placement(
+    acme: TenantRef, claimed: Placement, lost: bool
+) -> None:
+    wake_at = timezone.now() + timedelta(hours=1)
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
+        Execution.objects.update(wake_at=wake_at, next_step="two")
+    assert give_back(acme, claimed, lost=lost)
+    ticket, due = ticket_of(claimed.execution_id), due_of(claimed.execution_id)
+    assert ticket is not None
+    assert due is not None
+    assert (ticket.state, ticket.worker_id, ticket.epoch) == (TicketState.PARKED, None, 2)
+    assert (due.tenant_id, due.kind, due.at) == (acme.id, "wake", wake_at)
+    assert run_of(acme, claimed.execution_id).state == ExecutionState.WAITING
+    assert events_of(acme, claimed.execution_id)[-1] == "execution.waiting"
+
+
+# --- restart
+def test_a_restart_raises_the_epoch_and_keeps_slot_and_deadline(
+    acme: TenantRef, claimed: Placement
+) -> None:
+    before = ticket_of(claimed.execution_id)
+    with tenant_scope(acme):
+        assert restart(claimed, reason="test") == 2
+    after = ticket_of(claimed.execution_id)
+    assert before is not None
+    assert after is not None
+    assert (after.state, after.worker_id, after.epoch) == (TicketState.PLACED, claimed.boot, 2)
+    assert after.deadline == before.deadline
+    assert events_of(acme, claimed.execution_id)[-1] == "context.restarted"
+    with tenant_scope(acme):
+        assert restart(claimed, reason="test") is None
+
+
+def test_nothing_is_restarted_that_is_to_be_cancelled_is_over_or_waits(
+    acme: TenantRef, globex: TenantRef, machine: Machine
+) -> None:
+    cancelled, over, waiting, foreign = (make_placed(acme, machine) for _ in range(4))
+    with tenant_scope(acme):
+        cancel(cancelled.execution_id, message="")
+        set_outcome(over, ExecutionState.FAILED, code="", message="")
+        Execution.objects.filter(pk=waiting.execution_id).update(wake_at=Now())
+        before = everything_of(acme)
+        for placement in (cancelled, over, waiting):
+            assert restart(placement, reason="test") is None
+    with tenant_scope(globex):
+        assert restart(foreign, reason="test") is None
+    assert everything_of(acme) == before
 
 
 # --- outcome without a link

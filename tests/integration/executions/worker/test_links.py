@@ -14,7 +14,6 @@ from executions.services.executions import request_cancel, submit
 from executions.states import ExecutionState
 from executions.transitions.close import hand_back
 from executions.transitions.fence import Placement
-from executions.worker import links as worker_links
 from executions.worker.lease import kill_runtimes
 from executions.worker.links import Links, NoClaim, StepFailed
 from executions.worker.machine import SELF_FENCE_SECONDS, Machine
@@ -38,6 +37,7 @@ from tests.factories import (
     steps_of,
     ticket_of,
 )
+from tests.integration.executions.worker.driving import epochs_closed, run_link, runs_of
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
@@ -49,25 +49,8 @@ def machine(database: None) -> Machine:
     return make_machine(script=script)
 
 
-def run_link(links: Links, placement: Placement, path: str, *, last: bool = False) -> None:
-    """What Celery does with one link: the two signals around the body."""
-    links.begin(path, placement, path)
-    try:
-        links.run(path, path, is_last_of_window=last)
-    finally:
-        links.end(path)
-
-
-def runs_of(machine: Machine, placement: Placement) -> list[str]:
-    """The steps that were run for this placement."""
-    mine = str(placement.execution_id)
-    return [run.step for at, run in backend_of(machine).runs if at.execution_id == mine]
-
-
-def closed(machine: Machine, placement: Placement) -> int:
-    """How often the runtime of this placement was closed."""
-    mine = str(placement.execution_id)
-    return sum(at.execution_id == mine for at in backend_of(machine).closed)
+def steps_run(machine: Machine, placement: Placement) -> list[str]:
+    return [run.step for run in runs_of(machine, placement)]
 
 
 # --- the ordinary way
@@ -78,11 +61,11 @@ def test_two_steps_run_in_one_context_and_the_end_frees_the_slot(
     run_link(links, placement, "one")
     context = machine.contexts.get(placement.key)
     assert context is not None
-    assert (context.active, context.ended) == (0, False)
+    assert (context.active, context.exit) == (0, None)
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     run_link(links, placement, "two", last=True)
-    assert runs_of(machine, placement) == ["one", "two"]
-    assert closed(machine, placement) == 1
+    assert steps_run(machine, placement) == ["one", "two"]
+    assert len(epochs_closed(machine, placement)) == 1
     assert machine.contexts.get(placement.key) is None
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
     assert ticket_of(placement.execution_id) is None
@@ -151,7 +134,7 @@ def test_a_resumed_run_skips_what_is_done_and_remembers_it(
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "one")  # a plain return: the chain goes on
     run_link(links, again, "two", last=True)
-    assert runs_of(machine, placement) == ["one", "two"]
+    assert steps_run(machine, placement) == ["one", "two"]
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
 
 
@@ -178,7 +161,7 @@ def test_a_duplicate_is_ignored_and_not_counted_out(
     assert everything_of(acme) == before
     links.run("first", "one", is_last_of_window=False)
     links.end("first")
-    assert runs_of(machine, placement) == ["one"]
+    assert steps_run(machine, placement) == ["one"]
 
 
 def test_postruns_out_of_order_close_exactly_once(
@@ -189,10 +172,10 @@ def test_postruns_out_of_order_close_exactly_once(
         links.begin(path, placement, path)
         links.run(path, path, is_last_of_window=False)
     links.end("two")
-    assert closed(machine, placement) == 0
+    assert len(epochs_closed(machine, placement)) == 0
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     links.end("one")
-    assert closed(machine, placement) == 1
+    assert len(epochs_closed(machine, placement)) == 1
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
     links.end("one")
     assert events_of(acme, placement.execution_id).count("execution.succeeded") == 1
@@ -222,7 +205,7 @@ def test_a_reference_that_cannot_be_evaluated_fails_the_step(
     placement = place(acme, run.id, machine)
     with pytest.raises(StepFailed, match="POLICY_VIOLATION"):
         run_link(links, placement, "one")
-    assert runs_of(machine, placement) == []
+    assert steps_run(machine, placement) == []
     assert run_of(acme, run.id).state == ExecutionState.FAILED
 
 
@@ -254,7 +237,7 @@ def test_a_context_that_is_half_open_is_closed_like_any_other(
     placement = make_placed(acme, machine)
     with pytest.raises(StepFailed, match="RESOURCE_ERROR"):
         run_link(links, placement, "one")
-    assert closed(machine, placement) == 1
+    assert len(epochs_closed(machine, placement)) == 1
     assert run_of(acme, placement.execution_id).state == ExecutionState.FAILED
 
 
@@ -289,7 +272,7 @@ def test_a_step_that_ends_after_its_placement_writes_nothing(
         links.run("one", "one", is_last_of_window=False)
     links.end("one")
     assert everything_of(acme) == before
-    assert closed(machine, placement) == 1
+    assert len(epochs_closed(machine, placement)) == 1
     assert machine.contexts.get(placement.key) is None
 
 
@@ -352,7 +335,7 @@ def test_a_fault_of_the_worker_fails_the_step_instead_of_looping(
     acme: TenantRef, machine: Machine, links: Links, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placement = make_placed(acme, machine)
-    monkeypatch.setattr(worker_links, "resolve", lambda *_: 1 // 0)
+    monkeypatch.setattr("executions.attempts.resolve", lambda *_: 1 // 0)
     links.begin("link", placement, "one")
     with pytest.raises(StepFailed, match="UNKNOWN_ERROR"):
         links.run("link", "one", is_last_of_window=False)

@@ -30,6 +30,7 @@ from tests.factories import (
     make_machine,
     make_placed,
     place,
+    record,
     run_of,
     steps_of,
     ticket_of,
@@ -90,11 +91,12 @@ def test_a_checkpoint_ends_the_row_of_losses(
     let_lapse(lost)
     reap()
     placement = place(acme, placement.execution_id, machine)
-    result = StepResult.succeeded(step="one", attempt=2, output=None)
+    result = StepResult.succeeded(step="one", attempt=1, output=None)
     with tenant_scope(acme):
         claim_step(placement, "one", worker=machine.node_name)
         assert run_of(acme, placement.execution_id).losses == 1
-        assert write_checkpoint(placement, result, after_step(plan(document()), result))
+        decided = after_step(plan(document()), result, seed=7)
+        assert write_checkpoint(placement, record(result), decided)
     assert run_of(acme, placement.execution_id).losses == 0
 
 
@@ -114,7 +116,8 @@ def test_a_run_whose_outcome_is_set_is_closed(acme: TenantRef, lost: Machine) ->
     placement = claimed_run(acme, lost, "only")
     result = StepResult.succeeded(step="only", attempt=1, output=None)
     with tenant_scope(acme):
-        write_checkpoint(placement, result, after_step(plan(document("only")), result))
+        decided = after_step(plan(document("only")), result, seed=7)
+        assert write_checkpoint(placement, record(result), decided)
     let_lapse(lost)
     reap()
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED

@@ -1,0 +1,49 @@
+"""Statements from the server's side: how many there were, and what happens when the answer to one is lost."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from executions.transitions import statement
+
+Server = psycopg.Connection[tuple[Any, ...]]
+# What the server asks itself at the end of a transaction, to check foreign keys, nobody has sent.
+CALLS = """
+SELECT s.query, sum(s.calls)::int FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
+WHERE r.rolname LIKE 'isolane%' AND s.query NOT LIKE '%FOR KEY SHARE OF x' GROUP BY s.query"""
+
+
+@contextmanager
+def counted(server: Server) -> Iterator["Counter[str]"]:
+    """Filled, when the block ends, with the statements that came meanwhile and how often each did."""
+    server.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    found: Counter[str] = Counter()
+    before = _calls(server)
+    yield found
+    found.update(_calls(server) - before)
+
+
+def _calls(server: Server) -> "Counter[str]":
+    return Counter({" ".join(query.split()): calls for query, calls in server.execute(CALLS)})
+
+
+def lose_answers(monkeypatch: pytest.MonkeyPatch, server: Server, to: str) -> list[str]:
+    """The connection is lost after the first statement that contains this text was committed; returns which it was."""
+    real = statement._fetch_row
+    lost: list[str] = []
+
+    def fetch(connection: Any, text: str, parameters: dict[str, Any]) -> Any:
+        row = real(connection, text, parameters)
+        if lost or to not in text:
+            return row
+        lost.append(text)
+        pid = connection.connection.info.backend_pid
+        server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        return real(connection, "SELECT 1", {})  # raises what a lost connection raises
+
+    monkeypatch.setattr(statement, "_fetch_row", fetch)
+    return lost

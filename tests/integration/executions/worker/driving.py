@@ -1,0 +1,137 @@
+"""What Celery does, link by link: the two signals around the body. And nodes that behave as a test needs."""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from celery.exceptions import Ignore
+from django.db.models.functions import Now
+
+from executions.models import Execution, Step
+from executions.placement.models import Due
+from executions.services.waking import wake_due
+from executions.states import TicketState
+from executions.transitions.fence import Placement
+from executions.worker.links import Links, StepFailed
+from executions.worker.machine import Machine
+from isolane.protocol import Cost, Log, Progress, Run
+from isolane.results import Code, StepResult
+from resources.runtimes.base import OnFrame
+from resources.runtimes.stub import Behaviour, fails, succeeds
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import backend_of, run_of, ticket_of
+
+PAST = timedelta(seconds=1)
+
+
+def run_link(links: Links, placement: Placement, path: str, *, last: bool = False) -> bool:
+    """One link; whether the chain goes on."""
+    links.begin(path, placement, path)
+    try:
+        return links.run(path, path, is_last_of_window=last)
+    finally:
+        links.end(path)
+
+
+def drive(tenant: TenantRef, links: Links, placement: Placement) -> Execution:
+    """Link after link, in new contexts too, until the run no longer holds its slot or nothing more happens."""
+    execution_id = placement.execution_id
+    while (ticket := ticket_of(execution_id)) and ticket.state == TicketState.PLACED:
+        placement = replace(placement, epoch=ticket.epoch)
+        try:
+            run_link(links, placement, run_of(tenant, execution_id).next_step)
+        except (StepFailed, Ignore):
+            break
+    return run_of(tenant, execution_id)
+
+
+def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
+    """What a parked run waits for is over; the tick's part that wakes it has run."""
+    with platform_scope():
+        Due.objects.filter(ref=placement.execution_id).update(at=Now() - PAST)
+    with tenant_scope(tenant):
+        steps = Step.objects.filter(execution_id=placement.execution_id)
+        steps.exclude(retry_at=None).update(retry_at=Now() - PAST)
+    return wake_due()
+
+
+# --- looking
+def runs_of(machine: Machine, placement: Placement) -> list[Run]:
+    """What the runtimes were asked for, for this run."""
+    mine = str(placement.execution_id)
+    return [run for at, run in backend_of(machine).runs if at.execution_id == mine]
+
+
+def epochs_closed(machine: Machine, placement: Placement) -> list[int]:
+    """Which contexts of this run were torn down."""
+    mine = str(placement.execution_id)
+    return [at.epoch for at in backend_of(machine).closed if at.execution_id == mine]
+
+
+# --- nodes
+def script(machine: Machine, **nodes: Behaviour) -> None:
+    """From now on these nodes behave so."""
+    backend = backend_of(machine)
+    backend.script = {**backend.script, **nodes}
+
+
+def in_turn(*behaviours: Behaviour) -> Behaviour:
+    """One after the other, call by call; the last one for ever."""
+    left = list(behaviours)
+
+    def behave(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
+        behaviour = left.pop(0) if len(left) > 1 else left[0]
+        return behaviour(run, cancelled, on_frame)
+
+    return behave
+
+
+def saying(frames: Iterable[Log | Progress | Cost], then: Behaviour) -> Behaviour:
+    """Says this first."""
+
+    def behave(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
+        for frame in frames:
+            on_frame(frame)
+        return then(run, cancelled, on_frame)
+
+    return behave
+
+
+def costing(amount: float, then: Behaviour, *, kind: str = "tokens") -> Behaviour:
+    """Costs something first."""
+    return saying([Cost(step="", kind=kind, amount=amount)], then)
+
+
+def doing(work: Any, then: Behaviour) -> Behaviour:
+    """Does something of the test's own first."""
+
+    def behave(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
+        work()
+        return then(run, cancelled, on_frame)
+
+    return behave
+
+
+def dying(machine: Machine, tenant: TenantRef, code: Code = Code.UNKNOWN_ERROR) -> Behaviour:
+    """Fails, and takes the tenant's runtimes along."""
+
+    def die() -> None:
+        for context in machine.contexts.all():
+            if context.placement.tenant_id == tenant.id and context.runtime:
+                context.runtime.kill()
+
+    return doing(die, fails(code, "died"))
+
+
+def echo(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
+    """Returns its parameters."""
+    return succeeds(run.parameters)(run, cancelled, on_frame)
+
+
+def setting(output: Any, pause_s: float = 0.0, **variables: Any) -> Behaviour:
+    """Sets variables, or pauses the run."""
+    return lambda run, cancelled, on_frame: StepResult.succeeded(
+        step=run.step, attempt=run.attempt, output=output, variables=variables, pause_s=pause_s
+    )

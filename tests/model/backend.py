@@ -1,0 +1,80 @@
+"""Runtimes that do what a driver says, and count how often they are closed."""
+
+import threading
+from collections.abc import Callable
+
+from isolane.protocol import Catalogue, NodeDescription, Run
+from isolane.results import StepResult
+from resources.runtimes.base import Availability, OnFrame, Placement, Runtime, RuntimeBackend
+from tests.model.script import MEND, WORK
+
+Play = Callable[["ScriptedRuntime", Run, threading.Event, OnFrame], StepResult]
+
+
+class ScriptedBackend(RuntimeBackend):
+    """Keeps the runtimes that it has started."""
+
+    def __init__(self, *, level: str, play: Play) -> None:
+        super().__init__(level=level)
+        self.play = play
+        self.runtimes: list[ScriptedRuntime] = []
+
+    def availability(self) -> Availability:
+        """Memory is always there."""
+        return Availability(ok=True)
+
+    def describe(self) -> Catalogue:
+        """Two nodes that can give every guarantee."""
+        nodes = tuple(
+            NodeDescription(
+                name=name, parameters={}, idempotent=True, deterministic=True, uses_key=True
+            )
+            for name in (MEND, WORK)
+        )
+        return Catalogue(nodes=nodes, packages={}, python="scripted")
+
+    def start(self, placement: Placement) -> Runtime:
+        """Start another one."""
+        runtime = ScriptedRuntime(self, placement)
+        self.runtimes.append(runtime)
+        return runtime
+
+    def stop(self) -> None:
+        """Kill all runtimes."""
+        for runtime in self.runtimes:
+            runtime.kill()
+
+
+class ScriptedRuntime(Runtime):
+    """Asks the driver what to do."""
+
+    def __init__(self, backend: ScriptedBackend, placement: Placement) -> None:
+        self._backend = backend
+        self._alive = True
+        self.placement = placement
+        self.closed = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was neither closed nor killed."""
+        return self._alive
+
+    def open(self) -> None:
+        """Open nothing."""
+
+    def run(
+        self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
+    ) -> StepResult:
+        """Do what the driver says; nothing runs in a dead runtime."""
+        assert self._alive
+        return self._backend.play(self, run, cancelled, on_frame)
+
+    def close(self, timeout: float) -> tuple[str, ...]:
+        """Count."""
+        self.closed += 1
+        self._alive = False
+        return ()
+
+    def kill(self) -> None:
+        """Be dead."""
+        self._alive = False

@@ -1,0 +1,337 @@
+"""Drives one run through the real core as Celery, the worker's loop and the tick would, under a script.
+
+Timing: in the test's own thread. Model: sync; real PostgreSQL, no broker: what is published is a list. Guarantee: the
+same script gives the same order of events. Failure: a run that does not come to an end fails the test.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from celery.exceptions import Ignore
+from django.db.models.functions import Now
+
+from executions import chain, decisions
+from executions.attempts import Concluded
+from executions.chain import ChainSpec
+from executions.dispatch import admit_and_send
+from executions.models import Step
+from executions.placement.models import Due, Ticket, Worker
+from executions.placement.workers import register, store_catalogue
+from executions.services.executions import request_cancel
+from executions.services.waking import wake_due
+from executions.states import TERMINAL_EXECUTION, TicketState
+from executions.transitions.fence import Placement
+from executions.worker import lease, reaper
+from executions.worker import links as worker_links
+from executions.worker.body import Body
+from executions.worker.lease import EXIT_FENCED, LeaseLoop, kill_runtimes
+from executions.worker.links import Links, StepFailed
+from executions.worker.machine import Machine
+from isolane.protocol import Cost, Run
+from isolane.results import Code, StepResult
+from resources.runtimes.base import OnFrame
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import LEVEL, let_lapse, run_of, ticket_of
+from tests.model.backend import ScriptedBackend, ScriptedRuntime
+from tests.model.outcome import Call
+from tests.model.script import Act, Mishap, Moment, Prompter, Script, output_of
+
+MAX_HELD_S = 7.0  # short, so that backoffs of few attempts park a run
+MAX_TURNS = 300
+PATIENCE_S = 0.001  # what a backoff is waited for
+CANCELS = frozenset({Mishap.CANCEL, Mishap.CANCEL_LATE})
+
+
+class WorkerDied(BaseException):
+    """The process is gone: nothing of ours goes on in it."""
+
+
+@dataclass(eq=False)
+class Host:
+    """A worker and what is known of it from outside."""
+
+    machine: Machine
+    backend: ScriptedBackend
+    links: Links
+    gone: bool = False  # dead, or taken for dead
+    fenced: list[int] = field(default_factory=list)
+
+    def turn(self) -> None:
+        """What its loop does once a second."""
+        LeaseLoop(self.machine, exit_process=self.fenced.append).turn()
+
+
+class Driver:
+    """Of one run."""
+
+    def __init__(self, tenant: TenantRef, script: Script) -> None:
+        self.hosts: list[Host] = []
+        self.calls: list[Call] = []
+        self.keys: dict[tuple[str, str], set[str]] = {}
+        self.successes: list[str] = []
+        self.waits: dict[tuple[str, int], float] = {}
+        self._tenant = tenant
+        self._script = script
+        self._prompter = Prompter(script)
+        self._messages: list[ChainSpec] = []
+        self._links = 0
+        self._queued = 0
+        self._act: Act | None = None  # of the attempt at work
+        self._written: Act | None = None  # of the last checkpoint
+        self._drops = False
+        self._overdue = False
+        self._execution_id: UUID | None = None
+        self.new_host()
+
+    def new_host(self) -> None:
+        """Another worker is started."""
+        backend = ScriptedBackend(level=LEVEL, play=self._play)
+        name = f"m{len(self.hosts)}@test"
+        machine = Machine(node_name=name, capacity=1, backends={LEVEL: backend})
+        with platform_scope():
+            register(
+                boot=machine.boot,
+                node_name=name,
+                lane=machine.lane,
+                capacity=1,
+                levels=[LEVEL],
+                catalogue=store_catalogue(backend.describe()),
+            )
+        self.hosts.append(Host(machine, backend, Links(machine)))
+
+    def run(self, execution_id: UUID) -> None:
+        """Until the run has ended."""
+        self._execution_id = execution_id
+        with pytest.MonkeyPatch.context() as patch:
+            self._patch(patch)
+            for _ in range(MAX_TURNS):
+                if run_of(self._tenant, execution_id).state in TERMINAL_EXECUTION:
+                    return
+                if self._messages:
+                    self._deliver(self._messages.pop(0))
+                else:
+                    self._tick()
+        raise AssertionError("the run does not come to an end")
+
+    def _patch(self, patch: pytest.MonkeyPatch) -> None:
+        driver, write, wait = self, Body._write, Body._wait
+
+        def written(body: Body, concluded: Concluded) -> None:
+            try:
+                write(body, concluded)
+            except StepFailed:
+                driver._checkpointed(body)
+                raise
+            driver._checkpointed(body)
+
+        def waited(body: Body, seconds: float, deadline: float) -> None:
+            wait(body, min(seconds, PATIENCE_S), deadline)
+            driver._waited(seconds)
+
+        patch.setattr(Body, "_write", written)
+        patch.setattr(Body, "_wait", waited)
+        patch.setattr(chain, "publish", self._publish)
+        patch.setattr(worker_links, "publish", self._publish)
+        patch.setattr(chain, "WINDOW", self._script.window)
+        patch.setattr(decisions, "MAX_HELD_SECONDS", MAX_HELD_S)
+        patch.setattr(lease, "RESEND_AFTER_SECONDS", 0.0)
+        patch.setattr(reaper, "_delete_lane", lambda lane: None)
+
+    # --- as Celery
+    def _publish(self, spec: ChainSpec, **_: Any) -> None:
+        if not self._drops:
+            self._messages.append(spec)
+
+    def _deliver(self, spec: ChainSpec) -> None:
+        host = next(host for host in self.hosts if host.machine.lane == spec.lane)
+        if host.gone:
+            return  # the lane went with it
+        first = not self._links
+        self._links += 1
+        with self._struck(host):
+            if first and self._script.start:
+                self._strike(host, self._script.start)
+                if self._drops:
+                    return
+            self._chain(host, spec)
+
+    def _chain(self, host: Host, spec: ChainSpec) -> None:
+        placement = Placement(
+            tenant_id=spec.tenant_id,
+            execution_id=spec.execution_id,
+            epoch=spec.epoch,
+            boot=host.machine.boot,
+        )
+        paths = spec.paths
+        for path in paths:
+            if host.fenced:
+                return  # nobody consumes its lane any more
+            goes_on = self._link(host, placement, path, is_last=path == paths[-1])
+            if self._script.twice:
+                self._link(host, placement, path, is_last=False)
+            if not goes_on or self._drops:
+                return
+
+    def _link(self, host: Host, placement: Placement, path: str, *, is_last: bool) -> bool:
+        self._links += 1
+        task_id = str(self._links)
+        host.links.begin(task_id, placement, path)
+        try:
+            goes_on = host.links.run(task_id, path, is_last_of_window=is_last)
+        except (Ignore, StepFailed):
+            goes_on = False
+        host.links.end(task_id)  # not for a worker that has died
+        return goes_on
+
+    @contextmanager
+    def _struck(self, host: Host) -> Iterator[None]:
+        """What a mishap leaves behind is cleared once the links are over."""
+        try:
+            yield
+        except WorkerDied:
+            self._lapse(host)
+            kill_runtimes(host.machine)  # without a KEEPALIVE they end themselves
+        else:
+            if host.gone:
+                host.turn()
+                assert host.fenced == [EXIT_FENCED]
+        self._drops = False
+
+    # --- as the worker's loop and the tick
+    def _tick(self) -> None:
+        for host in self.hosts:
+            if not host.gone:
+                host.turn()
+        self._wake()
+        ticket = ticket_of(self._id)
+        if ticket is None or ticket.state != TicketState.WAITING:
+            return
+        if self._queued == self._script.cancelled_in_queue:
+            self._cancel()
+            return
+        self._queued += 1
+        admit_and_send()
+        assert self._messages
+
+    def _wake(self) -> None:
+        ticket = ticket_of(self._id)
+        if ticket is None or ticket.state != TicketState.PARKED:
+            return
+        if self._written and self._written.at(Moment.PARKED) is Mishap.CANCEL:
+            self._cancel()
+            return
+        with platform_scope():
+            assert Due.objects.filter(ref=self._id).update(at=Now()) == 1
+        with tenant_scope(self._tenant):
+            Step.objects.filter(execution_id=self._id, retry_at__gt=Now()).update(retry_at=Now())
+        assert wake_due() == 1
+
+    # --- as the node and its runtime
+    def _play(
+        self, runtime: ScriptedRuntime, run: Run, cancelled: threading.Event, on_frame: OnFrame
+    ) -> StepResult:
+        host = next(host for host in self.hosts if runtime in host.backend.runtimes)
+        call = Call(step=run.step, node=run.uses, attempt=run.attempt, seed=run.seed)
+        self.calls.append(call)
+        self.keys.setdefault((run.step, run.uses), set()).add(run.idempotency_key)
+        self._act = act = self._prompter.next(run.step, run.uses)
+        on_frame(Cost(step=run.step, kind="tokens", amount=float(act.cost)))
+        if act.kills:
+            runtime.kill()
+        mishap = act.at(Moment.DURING)
+        if mishap:
+            self._strike(host, mishap)
+        if mishap is Mishap.DRAINS:
+            kill_runtimes(host.machine)
+            return _failed(run, Code.UNKNOWN_ERROR)
+        if mishap in CANCELS:
+            assert cancelled.is_set()
+        if mishap is Mishap.CANCEL:
+            return _failed(run, Code.CANCELLED)
+        return self._result(act, run)
+
+    def _result(self, act: Act, run: Run) -> StepResult:
+        if act.code is not None:
+            return _failed(run, Code(act.code))
+        if act.at(Moment.DURING) is not Mishap.LAPSES:
+            self.successes.append(run.step)
+        return StepResult.succeeded(
+            step=run.step,
+            attempt=run.attempt,
+            output=output_of(act, run.parameters),
+            variables=dict(act.variables),
+            pause_s=act.pause_s,
+        )
+
+    # --- what goes wrong
+    def _checkpointed(self, body: Body) -> None:
+        self._written, self._act = self._act, None
+        mishap = self._written.at(Moment.AFTER) if self._written else None
+        if mishap:
+            boot = body._machine.boot
+            self._strike(next(host for host in self.hosts if host.machine.boot == boot), mishap)
+
+    def _strike(self, host: Host, mishap: Mishap) -> None:
+        match mishap:
+            case Mishap.DIES:
+                raise WorkerDied
+            case Mishap.LAPSES:
+                self._lapse(host)
+            case Mishap.DRAINS:
+                host.machine.draining.set()
+                host.turn()
+                self.new_host()
+            case Mishap.CANCEL | Mishap.CANCEL_LATE:
+                self._cancel()
+                host.turn()
+            case Mishap.OVERDUE:
+                self._overdue = True
+                with platform_scope():
+                    tickets = Ticket.objects.filter(execution_id=self._id)
+                    assert tickets.update(deadline=Now() - timedelta(seconds=1)) == 1
+            case Mishap.MESSAGE_LOST:
+                self._drops = True
+
+    def _lapse(self, host: Host) -> None:
+        """The others end what it holds."""
+        self.new_host()
+        host.gone = True
+        let_lapse(host.machine)
+        assert reaper.reap() == 1
+
+    def _cancel(self) -> None:
+        with tenant_scope(self._tenant):
+            request_cancel(self._id, actor="tests")
+
+    def _waited(self, seconds: float) -> None:
+        """The time of the retry has come."""
+        with tenant_scope(self._tenant):
+            steps = Step.objects.filter(execution_id=self._id, retry_at__gt=Now())
+            for path, attempt, state in steps.values_list("path", "attempt", "state"):
+                failed = attempt - (state == "running")
+                if not self._overdue:
+                    self.waits[path, failed] = seconds
+            steps.update(retry_at=Now())
+
+    @property
+    def _id(self) -> UUID:
+        assert self._execution_id is not None
+        return self._execution_id
+
+
+def forget_workers(but: Machine) -> None:
+    """What an example has left; of one that failed, tickets and dues as well."""
+    with platform_scope():
+        Ticket.objects.exclude(worker_id=but.boot).delete()
+        Due.objects.all().delete()
+        Worker.objects.exclude(boot=but.boot).delete()
+
+
+def _failed(run: Run, code: Code) -> StepResult:
+    return StepResult.failed(step=run.step, attempt=run.attempt, code=code, message="scripted")

@@ -1,0 +1,59 @@
+"""What a run came to, as far as the semantics promise it. Predicted by the model, observed in the database."""
+
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOutcome:
+    """How one step stands at the end."""
+
+    state: str
+    attempt: int
+    code: str
+    output: Any
+    recovered: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One time that a runtime was asked."""
+
+    step: str
+    node: str
+    attempt: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How one run stands at the end, and how it came there."""
+
+    state: str
+    code: str
+    steps: dict[str, StepOutcome]
+    outputs: Any  # of a run that has succeeded
+    variables: dict[str, Any]
+    tokens: Decimal
+    calls: list[Call]
+    backoffs: list[tuple[str, float]]
+    parks: list[tuple[str, float]]  # for how long it gave its slot away, and after which step
+    waits: list[tuple[str, float]]  # the backoffs that were waited for with the slot held
+    contexts: int  # that were opened
+
+
+def differences(seen: Outcome, told: Outcome) -> dict[str, tuple[Any, Any]]:
+    """What is not the same, and how it is in each."""
+    ours, theirs = _flat(seen), _flat(told)
+    return {
+        name: (ours.get(name), theirs.get(name))
+        for name in ours | theirs
+        if ours.get(name) != theirs.get(name)
+    }
+
+
+def _flat(outcome: Outcome) -> dict[str, Any]:
+    flat = asdict(outcome)
+    steps = flat.pop("steps")
+    return flat | {f"{key}.{name}": step[name] for key, step in steps.items() for name in step}

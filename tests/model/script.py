@@ -1,0 +1,91 @@
+"""What happens to one run: how each call of a node ends, and what goes wrong around it. Pure data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+WORK = "work"  # the node of every step
+MEND = "mend"  # the node of every recovery
+
+
+class Mishap(Enum):
+    """What goes wrong."""
+
+    DIES = auto()  # the worker's process is gone
+    LAPSES = (
+        auto()
+    )  # the worker is taken for lost, and goes on all the same until the fence refuses it
+    DRAINS = auto()  # the worker is told to stop; within a call: its grace is over
+    CANCEL = auto()  # somebody cancels; within a call: the node obeys
+    CANCEL_LATE = auto()  # the same, but the node ends as it would have ended
+    OVERDUE = auto()  # the run has used up its time
+    MESSAGE_LOST = auto()  # what would wake the next link is lost
+
+
+LOSSES = frozenset({Mishap.DIES, Mishap.LAPSES})
+CUTS = LOSSES | {Mishap.DRAINS}
+
+
+class Moment(Enum):
+    """When it goes wrong."""
+
+    DURING = auto()  # while the node runs
+    AFTER = auto()  # right after the checkpoint of the attempt
+    PARKED = auto()  # while the run waits without a slot, if it does
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """What one call of a node does."""
+
+    code: str | None = None  # of its failure
+    ok: Any = True  # in its output, if it succeeds
+    variables: Mapping[str, Any] = field(default_factory=dict)  # that it sets, if it succeeds
+    pause_s: float = 0.0  # that it asks for, if it succeeds
+    cost: str = "0"  # in tokens
+    kills: bool = False  # its runtime is dead afterwards
+    mishap: Mishap | None = None
+    moment: Moment = Moment.DURING
+
+    def at(self, moment: Moment) -> Mishap | None:
+        """What goes wrong at this moment."""
+        return self.mishap if self.moment is moment else None
+
+    @property
+    def afterwards(self) -> Mishap | None:
+        """What its step's checkpoint is followed by; a cancelling that the node did not obey is one thing."""
+        if self.mishap is Mishap.CANCEL_LATE:
+            return Mishap.CANCEL
+        return self.at(Moment.AFTER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """Calls come in the order in which a runtime is asked; what is not scripted succeeds."""
+
+    calls: Mapping[tuple[str, str], tuple[Act, ...]]  # by step and node
+    start: Mishap | None = None  # once the run is placed, before anything is claimed
+    cancelled_in_queue: int | None = None  # the how-manieth time that it waits for a slot
+    window: int = 10  # links in a chain
+    twice: bool = False  # every message is delivered twice
+
+
+class Prompter:
+    """Gives out the acts in order."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._given: dict[tuple[str, str], int] = {}
+
+    def next(self, step: str, node: str) -> Act:
+        """What this call does."""
+        number = self._given.get((step, node), 0)
+        self._given[step, node] = number + 1
+        acts = self._script.calls.get((step, node), ())
+        return acts[number] if number < len(acts) else Act()
+
+
+def output_of(act: Act, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call that succeeds returns: it shows what it was given."""
+    return {"ok": act.ok, "given": dict(parameters)}
