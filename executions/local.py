@@ -1,6 +1,6 @@
 """A run without a platform: a blueprint's steps, one after the other, in a runtime of this machine.
 
-Timing: returns when the run has ended; backoffs and pauses are really waited for. Model: sync, one thread; whoever sets
+Timing: background-worker, in the terminal; backoffs and pauses are really waited for. Model: sync; whoever sets
 `cancelled`, from a signal or another thread, ends it. Guarantee: nothing is stored; attempts and decisions are those of
 a worker, so that a blueprint means the same here. Failure: owns the retries; every failure of a step is its result.
 """
@@ -16,16 +16,16 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import uuid4
 
-from executions.attempts import Attempt, Concluded, Failure
 from executions.blueprint.inputs import check_inputs
 from executions.blueprint.plan import PlannedStep, plan
-from executions.budgets import Budget
-from executions.decisions import Checkpoint
-from executions.masking import mask_fields
-from executions.memory import ExecutionMemory, Metadata
-from executions.resumable import Resumable
-from executions.said import Said
-from executions.seeds import SEED_BITS
+from executions.semantics.attempts import Attempt, Concluded, Failure
+from executions.semantics.budgets import Budget
+from executions.semantics.decisions import Checkpoint
+from executions.semantics.masking import mask_fields
+from executions.semantics.memory import ExecutionMemory, Metadata
+from executions.semantics.resumable import Resumable
+from executions.semantics.said import Said
+from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import Code, StepResult
@@ -140,6 +140,7 @@ class LocalEngine:
             budget=Budget(run_limits=planned.budget),
             seed=secrets.randbits(SEED_BITS) if seed is None else seed,
             isolation=backend.level,
+            seal=lambda _value: b"",  # nothing is stored
         )
         self._run = LocalRun(
             seed=self._resumable.seed,

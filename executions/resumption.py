@@ -3,14 +3,15 @@
 import json
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from executions.blueprint.plan import Plan, plan_of
-from executions.budgets import Budget
-from executions.memory import ExecutionMemory, Metadata
-from executions.resumable import Resumable
-from executions.sealing import unseal
+from executions.sealing import seal, unseal
+from executions.semantics.budgets import Budget
+from executions.semantics.memory import ExecutionMemory, Metadata
+from executions.semantics.resumable import Resumable
 from executions.transitions.fence import Placement
 from executions.transitions.statement import fetch_row
 
@@ -91,6 +92,7 @@ def resumable(tenant_id: int, execution_id: UUID) -> Resumable | None:
         budget=budget,
         seed=seed,
         isolation=isolation,
+        seal=partial(seal, execution_id),
         requested_by=requested_by,
         request_id=request_id,
         original=_original(replay_of) if replay_of else None,

@@ -108,8 +108,8 @@ def _wipe() -> None:
             ).fetchall()
         ]
         tables += [
-            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "tenants_auditentry", "tenants_apikey",
-            "tenants_membership", "tenants_user", "django_session", "django_admin_log",
+            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "tenants_auditentry",
+            "tenants_apikey", "tenants_membership", "tenants_user", "django_session", "django_admin_log",
         ]  # fmt: skip
         connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
         gone = [row[0] for row in rows if row[1] not in STANDING_TENANTS]

@@ -17,7 +17,7 @@ from executions.models import (
 )
 from executions.placement.models import Due, Ticket, Worker
 from executions.placement.workers import register, store_catalogue
-from executions.records import Record
+from executions.semantics.records import Record
 from executions.services.blueprints import publish
 from executions.services.executions import submit
 from executions.states import TicketState

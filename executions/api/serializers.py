@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from executions.models import Execution, Step
-from executions.seeds import SEED_BITS
+from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from orchestrator.core.serializers import StrictSerializer
 

@@ -16,11 +16,11 @@ from executions import idempotency
 from executions.blueprint.inputs import check_inputs
 from executions.blueprint.plan import Plan, plan_of
 from executions.idempotency import Seen
-from executions.masking import mask_fields
 from executions.models import BlueprintVersion, Execution
 from executions.placement.workers import Offer, current_offer
 from executions.sealing import seal, unseal
-from executions.seeds import SEED_BITS
+from executions.semantics.masking import mask_fields
+from executions.semantics.seeds import SEED_BITS
 from executions.services.blueprints import version as published_version
 from executions.states import ExecutionState
 from executions.transitions.cancel import cancel

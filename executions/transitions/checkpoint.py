@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
-from executions.decisions import Checkpoint
-from executions.records import Line, Record
+from executions.semantics.decisions import Checkpoint
+from executions.semantics.records import Line, Record
 from executions.states import TERMINAL_STEP
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from executions.records import Line
+from executions.semantics.records import Line
 from executions.transitions.checkpoint import line_columns
 from executions.transitions.fence import FENCE, Placement, fetch_row
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from celery.exceptions import Ignore
 
-from executions.attempts import Attempt, Concluded, Failure
-from executions.decisions import Checkpoint
 from executions.scope import run_scope
+from executions.semantics.attempts import Attempt, Concluded, Failure
+from executions.semantics.decisions import Checkpoint
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, Refusal, claim_step

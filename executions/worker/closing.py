@@ -8,12 +8,12 @@ import logging
 
 from django.db import Error as DatabaseError
 
-from executions.attempts import Attempt
 from executions.chain import ChainSpec, publish_or_log
-from executions.decisions import after_loss
 from executions.dispatch import admit_and_send
 from executions.resumption import Cut, cut, resumable
 from executions.scope import run_scope
+from executions.semantics.attempts import Attempt
+from executions.semantics.decisions import after_loss
 from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.close import close_execution, hand_back, restart, set_outcome

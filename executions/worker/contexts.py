@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from uuid import UUID
 
-from executions.resumable import Resumable
+from executions.semantics.resumable import Resumable
 from executions.transitions.fence import Placement
 from executions.worker.journal import Journal
 from resources.runtimes.base import Runtime

@@ -12,10 +12,10 @@ from dataclasses import replace
 from django.db import Error as DatabaseError
 from django.utils import timezone
 
-from executions.masking import Masker
-from executions.records import Line
-from executions.said import Said
 from executions.scope import run_scope
+from executions.semantics.masking import Masker
+from executions.semantics.records import Line
+from executions.semantics.said import Said
 from executions.transitions.fence import Placement
 from executions.transitions.journal import write_journal
 from isolane.protocol import Progress

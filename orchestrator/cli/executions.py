@@ -2,6 +2,8 @@
 
 An operator's terminal shows states, codes and times. What steps were given, gave back and said belongs to the tenant:
 it is shown to a caller with the right to view it, known by an API key, as over HTTP.
+
+Timing: request-time; following a run polls it. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
 """
 
 import json

@@ -16,8 +16,6 @@ from types import FrameType
 from typing import Any
 
 import click
-from cryptography.fernet import Fernet
-from django.conf import settings
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,7 +23,7 @@ from executions.blueprint.checking import check_document
 from executions.blueprint.nodes import nodes_of
 from executions.blueprint.reading import read
 from executions.local import LocalEngine, LocalRun, LocalStep
-from executions.seeds import SEED_BITS
+from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of
@@ -93,7 +91,6 @@ def run(
     isolane run examples/greeting.yaml --local --input name=Ada
     isolane run flows/shout.yaml --local --package greetings --input name=Ada --seed 7
     """
-    _configure()
     inputs = dict(input_pair(pair) for pair in pairs)
     folders = [file.resolve().parent, *paths, *_words("ISOLANE_NODE_PATHS", os.pathsep)]
     with _runner(
@@ -141,12 +138,6 @@ class Terminal:
     def waits(self, seconds: float) -> None:
         """Print for how long."""
         click.secho(f"waiting {seconds:.1f} s", dim=True, err=True)
-
-
-def _configure() -> None:
-    """Sealing needs a key even where nothing is stored: one for this run alone."""
-    if not settings.configured:
-        settings.configure(ENCRYPTION_KEYS=(Fernet.generate_key().decode(),))
 
 
 def _words(variable: str, separator: str = ",") -> tuple[str, ...]:

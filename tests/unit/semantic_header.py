@@ -40,7 +40,8 @@ _PUBLISHES = {
 _STARTS_PROCESS = {"Popen", "fork", "posix_spawn", "execv", "execve", "execvpe"}
 _STARTS_THREAD = {"Thread", "Timer", "ThreadPoolExecutor"}
 _OWNS_RETRIES = {
-    "redis.retry", "executions.idempotency", "executions.decisions.after_step", "executions.decisions.after_loss",
+    "redis.retry", "executions.idempotency", "executions.semantics.decisions.after_step",
+    "executions.semantics.decisions.after_loss",
 }  # fmt: skip
 _CELERY_RETRIES = {"retry", "replace", "signature_from_request"}
 _CELERY_OPTIONS = {

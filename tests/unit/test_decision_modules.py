@@ -71,8 +71,8 @@ def test_decision_modules_are_sync_and_pure(file: Path) -> None:
 def test_the_contract_names_the_decisions() -> None:
     names = {str(file.relative_to(ROOT)) for file in decision_files()}
     assert names >= {
-        "executions/decisions.py",
-        "executions/seeds.py",
+        "executions/semantics/decisions.py",
+        "executions/semantics/seeds.py",
         "executions/placement/rules.py",
         "executions/blueprint/plan.py",
         "resources/levels.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from executions import decisions
+from executions.semantics import decisions
 from executions.worker import body, lease, machine, periodic
 from resources.runtimes import supervision
 from tests.unit.semantic_header import (
@@ -35,7 +35,7 @@ NAMED = (
 AUDITED = {
     "executions/api/views.py": ("api", "boundary"),
     "executions/services/executions.py": ("domain", "authority"),
-    "executions/decisions.py": ("domain", "neutral"),
+    "executions/semantics/decisions.py": ("domain", "neutral"),
     "executions/tasks.py": ("worker", "boundary"),
     "executions/worker/body.py": ("worker", "authority"),
     "executions/worker/lease.py": ("worker", "boundary"),
@@ -100,7 +100,7 @@ def test_boundaries_are_found_at_all() -> None:
         "isolane.execution",
         "isolane.session",
     }
-    assert "executions.decisions" not in found
+    assert "executions.semantics.decisions" not in found
     assert "executions.states" not in found
 
 
@@ -114,7 +114,7 @@ def test_boundaries_are_found_at_all() -> None:
         ("class Loop(threading.Thread): ...", "starts a thread"),
         ("async def fetch(): ...", "crosses sync and async"),
         ("from asgiref.sync import async_to_sync", "crosses sync and async"),
-        ("from executions.decisions import after_step", "owns retries"),
+        ("from executions.semantics.decisions import after_step", "owns retries"),
         ("from executions import idempotency", "owns retries"),
         ("from celery import shared_task", "is a worker's entrypoint"),
         ("from celery.signals import task_prerun", "is a worker's entrypoint"),

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from executions import decisions, idempotency, memory, said
+from executions import idempotency
 from executions.blueprint import failures, plan
 from executions.blueprint.plan import FailureMode, Guarantee
-from executions.seeds import backoff_ms, derive_seed
+from executions.semantics import decisions, memory, said
+from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.services.executions import MAX_KEY, IdempotencyConflict
 from executions.services.stranded import PATIENCE
 from executions.states import EXECUTION_TRANSITIONS, STEP_TRANSITIONS

@@ -12,9 +12,9 @@ import pytest
 from django.db import transaction
 
 from executions.blueprint.plan import plan
-from executions.decisions import Checkpoint, after_step
 from executions.models import Execution, MonthlyCost, Step
-from executions.records import Line
+from executions.semantics.decisions import Checkpoint, after_step
+from executions.semantics.records import Line
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import Written, write_checkpoint
 from executions.transitions.claim import claim_step

@@ -11,9 +11,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from executions.blueprint.plan import plan
-from executions.decisions import after_step
 from executions.models import Execution, ExecutionEvent, Step
 from executions.placement.models import Ticket
+from executions.semantics.decisions import after_step
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint

@@ -8,7 +8,7 @@ from celery.exceptions import Ignore
 
 from executions.chain import WINDOW
 from executions.placement.admission import admit
-from executions.seeds import derive_seed
+from executions.semantics.seeds import derive_seed
 from executions.services.blueprints import publish
 from executions.services.executions import request_cancel, submit
 from executions.states import ExecutionState
@@ -335,7 +335,7 @@ def test_a_fault_of_the_worker_fails_the_step_instead_of_looping(
     acme: TenantRef, machine: Machine, links: Links, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placement = make_placed(acme, machine)
-    monkeypatch.setattr("executions.attempts.resolve", lambda *_: 1 // 0)
+    monkeypatch.setattr("executions.semantics.attempts.resolve", lambda *_: 1 // 0)
     links.begin("link", placement, "one")
     with pytest.raises(StepFailed, match="UNKNOWN_ERROR"):
         links.run("link", "one", is_last_of_window=False)

@@ -6,11 +6,11 @@ import pytest
 import redis
 
 from executions.blueprint.plan import plan
-from executions.decisions import after_step
 from executions.dispatch import send
 from executions.placement.admission import Placed
 from executions.placement.models import Worker
 from executions.placement.workers import Held, held_by
+from executions.semantics.decisions import after_step
 from executions.services.executions import request_cancel
 from executions.states import ExecutionState, TicketState
 from executions.transitions.checkpoint import write_checkpoint

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from executions.records import Line
+from executions.semantics.records import Line
 from isolane.protocol import Cost, Log, Progress
 
 MAX_COST_KINDS = 20  # of one attempt

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from executions.blueprint.plan import WHOLE, Plan
-from executions.masking import Masker, mask_fields
+from executions.semantics.masking import Masker, mask_fields
 from isolane.protocol import dump
 
 MAX_MEMORY_BYTES = 16 * 1024 * 1024  # of all outputs and variables of one execution, as JSON

@@ -1,11 +1,11 @@
-"""executions.masking: sensitive fields in values, and what they hold wherever it stands in a text."""
+"""executions.semantics.masking: sensitive fields in values, and what they hold wherever it stands in a text."""
 
 from typing import Any
 
 import pytest
 
 from executions.blueprint.plan import WHOLE
-from executions.masking import MASK, Masker, mask_fields
+from executions.semantics.masking import MASK, Masker, mask_fields
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,24 @@
-"""executions.attempts: what a step is given, and what its result comes to."""
+"""executions.semantics.attempts: what a step is given, and what its result comes to."""
 
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from executions import memory as memory_module
-from executions.attempts import Attempt, Failure
 from executions.blueprint.plan import plan
-from executions.budgets import Budget
-from executions.masking import MASK
-from executions.memory import ExecutionMemory, Metadata
-from executions.resumable import Resumable
-from executions.said import Said
-from executions.sealing import unseal
-from executions.seeds import derive_seed
+from executions.sealing import seal, unseal
+from executions.semantics import memory as memory_module
+from executions.semantics.attempts import Attempt, Failure
+from executions.semantics.budgets import Budget
+from executions.semantics.masking import MASK
+from executions.semantics.memory import ExecutionMemory, Metadata
+from executions.semantics.resumable import Resumable
+from executions.semantics.said import Said
+from executions.semantics.seeds import derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.protocol import Cost, Log, Run
 from isolane.results import Code, StepResult
@@ -58,6 +59,7 @@ def make_run(
         budget=budget or Budget(),
         seed=SEED,
         isolation="shared",
+        seal=partial(seal, EXECUTION),
         original=original,
     )
 

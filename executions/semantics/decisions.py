@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from executions.blueprint.plan import FailureMode, Guarantee, Plan, PlannedStep
-from executions.seeds import backoff_ms, derive_seed
+from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult
 
@@ -34,10 +34,14 @@ def after_step(
     result: StepResult,
     *,
     seed: int,
-    recovering: bool = False,
+    recovers_from: Code | None = None,
     run_is_over: bool = False,
 ) -> Checkpoint:
-    """Decide by the step's failure mode; `run_is_over` says that the run has used up its own time."""
+    """Decide by the step's failure mode.
+
+    `recovers_from`: it was the recovery node that ended, and this is what the step had failed with.
+    `run_is_over`: the run has used up its own time.
+    """
     step = plan.step(result.step)
     if result.code is None:
         return _onward(plan, step, StepState.SUCCEEDED, pause_s=result.pause_s)
@@ -45,8 +49,10 @@ def after_step(
         return _end(step, ExecutionState.CANCELLED)
     if run_is_over:
         return _end(step, ExecutionState.TIMED_OUT)
-    if result.code is Code.BUDGET_EXCEEDED or recovering:
-        return _abort(step, result.code)
+    if result.code is Code.BUDGET_EXCEEDED:
+        return _end(step, ExecutionState.FAILED)
+    if recovers_from is not None:
+        return _abort(step, recovers_from)
     return _failed(plan, step, result.code, attempt=result.attempt, seed=seed)
 
 

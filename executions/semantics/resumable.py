@@ -1,11 +1,12 @@
 """What is kept of a run while it is at work. Pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from executions.blueprint.plan import Plan
-from executions.budgets import Budget
-from executions.memory import ExecutionMemory
+from executions.semantics.budgets import Budget
+from executions.semantics.memory import ExecutionMemory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +18,7 @@ class Resumable:
     budget: Budget
     seed: int
     isolation: str
+    seal: Callable[[Any], bytes]  # encrypts what is stored of it
     requested_by: str = ""
     request_id: str = ""
     # Of a replay: what the steps of the original came to.

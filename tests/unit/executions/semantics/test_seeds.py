@@ -1,8 +1,8 @@
-"""executions.seeds: a replay gets the same seeds, so the values are written out and must never change."""
+"""executions.semantics.seeds: a replay gets the same seeds, so the values are written out and must never change."""
 
 import pytest
 
-from executions.seeds import SEED_BITS, backoff_ms, derive_seed
+from executions.semantics.seeds import SEED_BITS, backoff_ms, derive_seed
 
 BASES = (1, 1000, 5000)
 

@@ -12,13 +12,12 @@ from typing import Any
 from executions.blueprint.errors import BadReference
 from executions.blueprint.expressions import holds, resolve
 from executions.blueprint.plan import Guarantee, PlannedStep
-from executions.decisions import Checkpoint, after_skip, after_step
-from executions.masking import MASK, mask_fields
-from executions.records import Line, Record
-from executions.resumable import Resumable
-from executions.said import Said
-from executions.sealing import seal
-from executions.seeds import derive_seed
+from executions.semantics.decisions import Checkpoint, after_skip, after_step
+from executions.semantics.masking import MASK, mask_fields
+from executions.semantics.records import Line, Record
+from executions.semantics.resumable import Resumable
+from executions.semantics.said import Said
+from executions.semantics.seeds import derive_seed
 from executions.states import ExecutionState
 from isolane.protocol import Run, dump
 from isolane.results import Code, StepResult
@@ -114,12 +113,12 @@ class Attempt:
     def skipped(self) -> Concluded:
         """The step's condition did not hold."""
         result = StepResult.succeeded(step=self.step.path, attempt=self._number, output=None)
-        return self._concluded(result, after_skip(self._run.plan, self.step.path), None, None)
+        return self._concluded(result, after_skip(self._run.plan, self.step.path))
 
     def cut(self, decided: Checkpoint) -> Concluded:
         """Its worker was lost in the middle, and it may not run again."""
         unknown = self._failed(Code.OUTCOME_UNKNOWN, "Cut in the middle; it may not run again.")
-        return self._concluded(unknown, decided, None, None)
+        return self._concluded(unknown, decided)
 
     def concluded(
         self, result: StepResult, said: Said | None = None, *, run_is_over: bool = False
@@ -133,11 +132,11 @@ class Attempt:
             self._run.plan,
             result,
             seed=self._run.seed,
-            recovering=self._recovers_from is not None,
+            recovers_from=Code(self._recovers_from.code) if self._recovers_from else None,
             run_is_over=run_is_over,
         )
         if result.code is not None:
-            return self._concluded(result, decided, None, said)
+            return self._concluded(result, decided, said=said, run_is_over=run_is_over)
         self._run.memory.remember(self.step.path, output, result.variables)
         return self._concluded(result, decided, output, said)
 
@@ -161,14 +160,20 @@ class Attempt:
         return original is not None and original.get(self.step.path, output) != output
 
     def _concluded(
-        self, result: StepResult, decided: Checkpoint, output: bytes | None, said: Said | None
+        self,
+        result: StepResult,
+        decided: Checkpoint,
+        output: bytes | None = None,
+        said: Said | None = None,
+        *,
+        run_is_over: bool = False,
     ) -> Concluded:
         memory = self._run.memory
         code, message, cause = self._told(result)
         sealed = self.step.sensitive if output is not None else frozenset()
         shown = _text(output) if not sealed else _json(mask_fields(result.output, sealed))
-        if decided.outcome is not ExecutionState.FAILED or result.code is Code.BUDGET_EXCEEDED:
-            # Cancelled, overdue or spent up while it recovered: that is why the run ends.
+        if run_is_over or result.code in {Code.CANCELLED, Code.BUDGET_EXCEEDED}:
+            # Also while it recovered: that is why the run ends.
             ended_by = result.code or "", memory.masker.mask(result.message)
         else:
             ended_by = code, message
@@ -180,7 +185,7 @@ class Attempt:
             version=self._version,
             inputs=None if self._shown is None else _json(self._shown),
             output=shown,
-            sealed_output=seal(memory.metadata.execution_id, result.output) if sealed else None,
+            sealed_output=self._run.seal(result.output) if sealed else None,
             code=code,
             message=message,
             cause=cause,
@@ -236,7 +241,7 @@ class Attempt:
         hidden = {name: memory.variables[name] for name in memory.sensitive_variables}
         return {
             "variables": _json(mask_fields(memory.variables, memory.sensitive_variables)),
-            "sealed_variables": seal(memory.metadata.execution_id, hidden) if hidden else None,
+            "sealed_variables": self._run.seal(hidden) if hidden else None,
         }
 
     def _failed(self, code: Code, message: str) -> StepResult:

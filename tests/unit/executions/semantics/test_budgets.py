@@ -1,10 +1,10 @@
-"""executions.budgets: what is spent, whose budget it was, and sums that are exact."""
+"""executions.semantics.budgets: what is spent, whose budget it was, and sums that are exact."""
 
 from decimal import Decimal
 
 import pytest
 
-from executions.budgets import Budget
+from executions.semantics.budgets import Budget
 
 TEN = Decimal(10)
 

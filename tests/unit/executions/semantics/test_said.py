@@ -1,4 +1,4 @@
-"""executions.said: lines in order, the newest progress, costs summed by kind."""
+"""executions.semantics.said: lines in order, the newest progress, costs summed by kind."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from executions.records import Line
-from executions.said import MAX_COST_KINDS, Said
+from executions.semantics.records import Line
+from executions.semantics.said import MAX_COST_KINDS, Said
 from isolane.protocol import Cost, Log, Progress
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""executions.decisions: what follows from how an attempt ended, for every code, failure mode and attempt."""
+"""executions.semantics.decisions: what follows from how an attempt ended, for every code, failure mode and attempt."""
 
 from itertools import product
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from executions.blueprint.plan import FailureMode, Guarantee, Plan, plan
-from executions.decisions import (
+from executions.semantics.decisions import (
     MAX_HELD_SECONDS,
     Checkpoint,
     after_loss,
     after_skip,
     after_step,
 )
-from executions.seeds import backoff_ms, derive_seed
+from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.results import RETRY_BASE_MS, Code, StepResult
 
@@ -55,8 +55,8 @@ def test_a_success_leads_to_the_next_step() -> None:
 @pytest.mark.parametrize(("mode", "then"), MODES)
 def test_the_last_success_ends_the_run(mode: FailureMode, then: FailureMode) -> None:
     result = StepResult.succeeded(step="last", attempt=3, output=None)
-    for recovering in (False, True):
-        decided = after_step(make_plan(mode, then), result, seed=SEED, recovering=recovering)
+    for recovers_from in (None, Code.TIMEOUT):
+        decided = after_step(make_plan(mode, then), result, seed=SEED, recovers_from=recovers_from)
         assert decided == SUCCEEDED
 
 
@@ -126,12 +126,12 @@ def acted(mode: FailureMode, code: Code, path: str) -> Checkpoint:
 def test_a_run_that_is_over_ends_whatever_the_mode(
     code: Code, mode: FailureMode, then: FailureMode
 ) -> None:
-    for recovering in (False, True):
+    for recovers_from in (None, Code.UNKNOWN_ERROR):
         decided = after_step(
             make_plan(mode, then),
             failed(code),
             seed=SEED,
-            recovering=recovering,
+            recovers_from=recovers_from,
             run_is_over=True,
         )
         assert decided == ended("cancelled" if code == "CANCELLED" else "timed_out")
@@ -139,10 +139,13 @@ def test_a_run_that_is_over_ends_whatever_the_mode(
 
 @pytest.mark.parametrize("code", Code)
 def test_a_recovery_that_fails_is_neither_retried_nor_recovered(code: Code) -> None:
-    ends = {Code.CANCELLED: "cancelled", Code.TIMEOUT: "timed_out"}
-    for mode, then in ((RECOVER, ABORT), (RETRY, RECOVER)):
-        decided = after_step(make_plan(mode, then), failed(code), seed=SEED, recovering=True)
-        assert decided == ended(ends.get(code, "failed"))
+    for first, end in ((Code.UNKNOWN_ERROR, "failed"), (Code.TIMEOUT, "timed_out")):
+        ends = {Code.CANCELLED: "cancelled", Code.BUDGET_EXCEEDED: "failed"}
+        for mode, then in ((RECOVER, ABORT), (RETRY, RECOVER)):
+            decided = after_step(
+                make_plan(mode, then), failed(code), seed=SEED, recovers_from=first
+            )
+            assert decided == ended(ends.get(code, end))
 
 
 # --- backoff

@@ -1,4 +1,4 @@
-"""executions.memory: values go in and come out by value, in limits, and what is sensitive is masked when shown."""
+"""executions.semantics.memory: values go in and come out by value, in limits; what is sensitive is masked."""
 
 import json
 from typing import Any
@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from executions import memory as memory_module
 from executions.blueprint.plan import plan
-from executions.masking import MASK
-from executions.memory import ExecutionMemory, Metadata
+from executions.semantics import memory as memory_module
+from executions.semantics.masking import MASK
+from executions.semantics.memory import ExecutionMemory, Metadata
 from isolane.protocol import dump
 
 METADATA = Metadata(tenant_id=3, execution_id=UUID(int=7), blueprint="flow", blueprint_version=2)

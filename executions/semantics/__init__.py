@@ -1,0 +1,1 @@
+"""What a run means: memory, attempts, decisions, costs, seeds. No I/O; workers and `isolane run --local` share it."""
