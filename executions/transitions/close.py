@@ -56,7 +56,7 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
 ), run AS (
     UPDATE executions_execution e
     SET state = CASE WHEN ticket.wake_at IS NULL THEN 'queued' ELSE 'waiting' END,
-        last_event = e.last_event + 1, losses = e.losses + %(lost)s::bool::int
+        last_event = e.last_event + 1, losses = e.losses + %(counted)s::bool::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
     RETURNING e.id, e.state, e.last_event
 ), steps AS (
@@ -121,16 +121,19 @@ def close_execution(placement: Placement) -> ExecutionState | None:
     return ExecutionState(row[0]) if row else None
 
 
-def hand_back(placement: Placement, *, reason: str, lost: bool) -> bool:
+def hand_back(
+    placement: Placement, *, reason: str, lost: bool, counted: bool | None = None
+) -> bool:
     """Give the slot of a run without outcome away: it waits for its time, or is queued to go on from its checkpoint.
 
-    A loss is counted, a drain is not. Not a run whose cancelling was asked for meanwhile: nobody would place it
+    A loss is counted unless said otherwise, a drain is not. Not a run whose cancelling was asked for meanwhile: nobody would place it
     again, nor end it.
     """
     parameters = {
         **placement.parameters(),
         "reason": reason,
         "lost": lost,
+        "counted": lost if counted is None else counted,
         "requeueable": REQUEUEABLE,
         "resettable": RESETTABLE,
     }

@@ -86,6 +86,7 @@ def end_without_link(
     placement: Placement, *, reason: str, lost: bool, cancel: bool = False, overdue: bool = False
 ) -> None:
     """End a placement in which no link is active: closed if its run has an outcome, else back to the queue."""
+    settled = False
     with run_scope(placement.tenant_id):
         if cancel:
             message = "Cancelled before its next step."
@@ -93,8 +94,11 @@ def end_without_link(
         elif overdue:
             end_overdue(placement)
         elif found := cut(placement):
-            _settle(placement, found, lost=lost)
-        if close_execution(placement) is None and hand_back(placement, reason=reason, lost=lost):
+            settled = _settle(placement, found, lost=lost)
+        if close_execution(placement) is not None:
+            return
+        # What a loss came to is a checkpoint, and only losses without one between them are counted.
+        if hand_back(placement, reason=reason, lost=lost, counted=lost and not settled):
             logger.warning(
                 "handed back: %s", reason, extra={"event": "HANDED_BACK", **ids(placement)}
             )
@@ -106,21 +110,21 @@ def end_overdue(placement: Placement) -> bool:
     return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message=message)
 
 
-def _settle(placement: Placement, found: Cut, *, lost: bool) -> None:
+def _settle(placement: Placement, found: Cut, *, lost: bool) -> bool:
+    """Decide what becomes of a step that was cut, or of a run that was cut too often; true if that was written."""
     if lost and found.losses + 1 >= MAX_LOSSES:
         # A poison run must not take worker after worker.
         message = f"Its worker was lost {MAX_LOSSES} times in a row at the same step."
-        set_outcome(placement, ExecutionState.FAILED, code=Code.WORKER_LOST, message=message)
-        return
+        return set_outcome(placement, ExecutionState.FAILED, code=Code.WORKER_LOST, message=message)
     if found.path is None:
-        return
+        return False
     decided = after_loss(found.plan, found.path, recovering=found.recovering)
     run = resumable(placement.tenant_id, placement.execution_id) if decided else None
     if decided is None or run is None:
-        return
+        return False
     attempt = Attempt(run, found.path, number=found.attempt, version=found.version)
     concluded = attempt.cut(decided)
-    write_checkpoint(placement, concluded.record, concluded.decided)
+    return write_checkpoint(placement, concluded.record, concluded.decided) is not None
 
 
 def ids(placement: Placement) -> dict[str, object]:

@@ -16,13 +16,14 @@ import pytest
 from celery.exceptions import Ignore
 from django.db.models.functions import Now
 
-from executions import chain, decisions
-from executions.attempts import Concluded
+from executions import chain
 from executions.chain import ChainSpec
 from executions.dispatch import admit_and_send
 from executions.models import Step
 from executions.placement.models import Due, Ticket, Worker
 from executions.placement.workers import register, store_catalogue
+from executions.semantics import decisions
+from executions.semantics.attempts import Concluded
 from executions.services.executions import request_cancel
 from executions.services.waking import wake_due
 from executions.states import TERMINAL_EXECUTION, TicketState

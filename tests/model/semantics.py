@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from executions.seeds import backoff_ms, derive_seed
+from executions.semantics.seeds import backoff_ms, derive_seed
 from tests.model.outcome import Call, Outcome, StepOutcome
 from tests.model.script import CUTS, LOSSES, MEND, WORK, Act, Mishap, Moment, Prompter, Script
 from tests.model.script import output_of as shown
@@ -195,7 +195,9 @@ class Model:
         if code == "BUDGET_EXCEEDED":
             self._abort(step, code)
         if step.error:
-            self._not_mended(step, code)
+            self._abort(
+                step, step.error
+            )  # with what was to be mended, whatever became of the mending
         mode = step.declared.get("on_failure", "abort")
         if mode != "retry":
             self._acts_as(step, mode, code)
@@ -213,12 +215,6 @@ class Model:
         least_ms = base_ms * 2 ** (step.attempt - 1)
         assert least_ms <= wait_ms < least_ms + base_ms
         return wait_ms / 1000
-
-    def _not_mended(self, step: StepNow, code: str) -> NoReturn:
-        """The run ends with what was to be mended, unless the mending took too long."""
-        if code == "TIMEOUT":
-            self._abort(step, code)
-        self._end("failed", step.error, step)
 
     def _acts_as(self, step: StepNow, mode: str, code: str) -> None:
         if mode == "abort":
