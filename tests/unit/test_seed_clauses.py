@@ -44,7 +44,10 @@ def chance(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResul
 
 def replayed(seed: int) -> tuple[list[int], Any]:
     """The seeds of a fresh run's steps, and what the run comes to."""
-    steps = [{"uses": "chance", "with": {"task": "${inputs.task}"}}, {"uses": "chance"}]
+    steps: list[dict[str, Any]] = [
+        {"uses": "chance", "with": {"task": "${inputs.task}"}},
+        {"uses": "chance"},
+    ]
     outputs = {"first": "${steps.s0}", "second": "${steps.s1}"}
     given = {"task": "Build landing page"}
     trial = Trial({"chance": chance}, *steps, given=given, outputs=outputs)
