@@ -12,6 +12,11 @@ WITH {FENCE}, run AS (
     SET last_log = e.last_log + %(lines)s::int,
         last_event = e.last_event + (%(lines)s::int > 0)::int + (%(fraction)s::float8 IS NOT NULL)::int
     FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
+      -- Lines come in the order of time: with one as young as the first of these, all of them are written.
+      AND NOT EXISTS (
+          SELECT 1 FROM executions_steplog l
+          WHERE l.execution_id = fence.execution_id AND l.step = %(path)s::text AND l.attempt = %(attempt)s::int
+            AND l.at >= %(first_at)s::timestamptz)
     RETURNING e.id, e.last_log, e.last_event
 ), logs AS (
     INSERT INTO executions_steplog (execution_id, number, at, step, attempt, level, message)
@@ -42,13 +47,14 @@ def write_journal(
     fraction: float | None,
     text: str,
 ) -> bool:
-    """Write lines and the newest progress; false means that the fence refused."""
+    """Write lines and the newest progress, once; false means that they are there, or that the fence refused."""
     parameters = {
         **placement.parameters(),
         **line_columns(lines),
         "path": path,
         "attempt": attempt,
         "lines": len(lines),
+        "first_at": lines[0].at if lines else None,
         "fraction": fraction,
         "text": text,
     }
