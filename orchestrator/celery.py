@@ -26,6 +26,13 @@ class LaneAMQP(AMQP):
     def autoexchange(_name: str) -> None:  # type: ignore[override]  # a hook that Celery documents as an attribute
         """Use the default exchange."""
 
+    def TaskConsumer(self, *args: Any, **options: Any) -> Any:  # noqa: N802 - their name
+        """Take messages without acknowledging them: they are wake-ups, and a lost one is sent again from the row.
+
+        Nothing is held back either; a lane has at most one message for each run that is placed there.
+        """
+        return super().TaskConsumer(*args, **{**options, "no_ack": True})
+
 
 # Without the Django fixup, which closes the database connection around every task: connections are ours to tend.
 app = Celery("isolane", fixups=[], amqp=LaneAMQP)

@@ -1,7 +1,8 @@
 """References in a step's texts: `${inputs.x}`, `${steps.fetch.total}`, `${vars.y}`. Pure.
 
 The expression language is JMESPath: without side effects, known to people, and here without what multiplies values.
-An expression is parsed and checked once per process; most are plain paths, which need no interpreter.
+An expression is parsed and checked once per process; most are plain paths, which need no interpreter. All that a step
+has to evaluate has one limit of work.
 """
 
 import json
@@ -9,9 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from executions.blueprint import evaluation
 from executions.blueprint.errors import BadReference, shown
 from executions.blueprint.parsing import Expression, parsed, quoted
 from executions.blueprint.paths import child, item
+from executions.blueprint.work import TooMuchWork, Work
 from isolane.protocol import MAX_DEPTH, MAX_FRAME, is_too_deep
 
 MAX_REFERENCES = 200  # in one step
@@ -97,6 +100,7 @@ class _Resolver:
     def __init__(self, scope: Mapping[str, Any]) -> None:
         self._scope = scope
         self._left = MAX_FRAME
+        self._work = Work(evaluation.MAX_WORK)
 
     def resolve(self, value: Any) -> Any:
         """A value with its references replaced."""
@@ -114,7 +118,7 @@ class _Resolver:
         return REFERENCE.sub(lambda match: _as_text(self._found(match[1].strip())), text)
 
     def _found(self, text: str) -> Any:
-        value = _search(text, self._scope)
+        value = self._searched(text)
         for size in _sizes(value):
             self._left -= size
             if self._left < 0:
@@ -122,6 +126,24 @@ class _Resolver:
                     f"{quoted(text)} makes the parameters larger than {MAX_FRAME} bytes."
                 )
         return value
+
+    def _searched(self, text: str) -> Any:
+        expression = parsed(text)
+        try:
+            return expression.search(self._scope, self._work)
+        except TooMuchWork:
+            raise BadReference(
+                f"{quoted(text)}, with the references before it, takes too much work on this run's values;"
+                " let a node do it."
+            ) from None
+        except (
+            *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
+            *(RecursionError, MemoryError),
+        ):
+            # JMESPathError is a ValueError; Python's own come from values of mixed types. The messages quote values.
+            raise BadReference(
+                f"{quoted(text)} cannot be evaluated on this run's values."
+            ) from None
 
 
 def _sizes(value: Any) -> Iterator[int]:
@@ -138,19 +160,8 @@ def _sizes(value: Any) -> Iterator[int]:
             yield 2 + len(part)
             waiting.extend(part)
         else:
-            yield 1
-
-
-def _search(text: str, scope: Mapping[str, Any]) -> Any:
-    expression = parsed(text)
-    try:
-        return expression.search(scope)
-    except (
-        *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
-        *(RecursionError, MemoryError),
-    ):
-        # JMESPathError is a ValueError; Python's own come from values of mixed types. The messages quote values.
-        raise BadReference(f"{quoted(text)} cannot be evaluated on this run's values.") from None
+            # A long number takes long to write, too.
+            yield 1 + (part.bit_length() // 4 if isinstance(part, int) else 0)
 
 
 def _as_text(value: Any) -> str:

@@ -13,11 +13,11 @@ from executions.blueprint.keywords import (
     UNSUPPORTED,
     BoundedValidator,
     PatternError,
-    TooMuchWork,
     bounded,
     compiled,
 )
 from executions.blueprint.paths import child, item, path_of
+from executions.blueprint.work import TooMuchWork
 from isolane.protocol import ProtocolError, dump
 from orchestrator.core.errors import InvalidInput
 

@@ -13,6 +13,8 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
+from executions.blueprint.work import TooMuchWork, Work
+
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 MAX_WORK = 100_000_000  # units, about 30 ns each
@@ -35,25 +37,15 @@ class PatternError(ValueError):
     """A pattern that RE2 does not know."""
 
 
-class TooMuchWork(Exception):
-    """The check was given up."""
-
-
-class _Meter:
+class _Meter(Work):
     """Counts the work of one check, a message that quotes a whole value as its size."""
 
     def __init__(self, *values: Any) -> None:
-        self._left = MAX_WORK
+        super().__init__(MAX_WORK)
         self._patterns: dict[str, Any] = {}
         self._sizes: dict[int, int] = {}
         for value in values:
             self._measure(value)
-
-    def spend(self, units: int) -> None:
-        """Take from what is left."""
-        self._left -= units
-        if self._left < 0:
-            raise TooMuchWork
 
     def size(self, value: Any) -> int:
         """The characters of a value, nearly; containers were measured before."""

@@ -13,10 +13,11 @@ from referencing.exceptions import Unresolvable
 
 from executions.blueprint.errors import InvalidBlueprint, shown
 from executions.blueprint.expressions import REFERENCE
-from executions.blueprint.keywords import BoundedValidator, Keyword, TooMuchWork, bounded
+from executions.blueprint.keywords import BoundedValidator, Keyword, bounded
 from executions.blueprint.nodes import NodeInfo
 from executions.blueprint.paths import child, path_of
 from executions.blueprint.suggestions import instead_of
+from executions.blueprint.work import TooMuchWork
 
 # What these say of a value may change with any part of it.
 _OF_THE_WHOLE = frozenset(

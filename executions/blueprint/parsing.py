@@ -11,7 +11,9 @@ from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 
 from executions.blueprint.errors import BadReference, shown
+from executions.blueprint.evaluation import evaluate
 from executions.blueprint.suggestions import instead_of
+from executions.blueprint.work import Work
 
 MAX_EXPRESSION = 1000  # characters
 MAX_SELECTED = 10  # members of all [a, b] in one expression; nested, they multiply what they select
@@ -39,12 +41,12 @@ class Expression:
     roots: frozenset[str]  # the names that it begins with, such as inputs
     steps: tuple[str, ...]  # the keys of the steps that it needs, as written
     path: tuple[str, ...]  # of a plain path, its names; else nothing
-    compiled: Any
+    tree: Any
 
-    def search(self, scope: Mapping[str, Any]) -> Any:
+    def search(self, scope: Mapping[str, Any], work: Work) -> Any:
         """What it stands for; null where there is nothing."""
         if not self.path:
-            return self.compiled.search(scope)
+            return evaluate(self.tree, scope, work)
         value: Any = scope
         for name in self.path:
             if not isinstance(value, Mapping):
@@ -59,10 +61,9 @@ def parsed(text: str) -> Expression:
     if len(text) > MAX_EXPRESSION:
         raise BadReference(f"{quoted(text)} is longer than {MAX_EXPRESSION} characters.")
     try:
-        compiled = jmespath.compile(text)
+        tree = jmespath.compile(text).parsed
     except (JMESPathError, ValueError, RecursionError, MemoryError):
         raise BadReference(f"{quoted(text)} is not a JMESPath expression.") from None
-    tree = compiled.parsed
     found = list(_parts(tree))
     for _, node in found:
         _refuse_function(text, node)
@@ -75,7 +76,7 @@ def parsed(text: str) -> Expression:
         ),
         steps=tuple(node["value"] for on, node in found if on is _On.STEPS and _is_field(node)),
         path=_plain_path(tree),
-        compiled=compiled,
+        tree=tree,
     )
 
 

@@ -1,4 +1,4 @@
-"""Hiding what is marked sensitive: by field in values, by value in texts. Pure."""
+"""Hiding what is marked sensitive: by field in values, by what it says wherever it stands. Pure."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -8,6 +8,11 @@ from executions.blueprint.plan import WHOLE
 
 MASK = "***"
 MIN_LENGTH = 4  # characters; a shorter text is found everywhere
+# Each text is looked for in all that is shown. Beyond these nothing is looked for: everything is masked.
+MAX_TEXTS = 1000
+MAX_CHARACTERS = 1_000_000
+_ELLIPSIS = "…"  # where a message, a line or a trace was cut
+_BETWEEN = "\x00"  # in no text that can be stored
 
 
 def mask_fields(value: Any, fields: Collection[str]) -> Any:
@@ -21,11 +26,21 @@ def mask_fields(value: Any, fields: Collection[str]) -> Any:
     return {name: MASK if name in fields else item for name, item in value.items()}
 
 
+def masked_inputs(inputs: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """A run's inputs as they may be shown: other inputs may say what the marked ones do."""
+    masker = Masker()
+    masker.learn(inputs, fields)
+    shown: dict[str, Any] = masker.masked(mask_fields(inputs, set(fields) & set(inputs)))
+    return shown
+
+
 class Masker:
     """Replaces known sensitive texts wherever they stand in others."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
+        self._texts: set[str] = set()
+        self._ordered: list[str] = []  # the longest first: what contains another is replaced whole
+        self._is_full = False
 
     def learn(self, value: Any, fields: Collection[str]) -> None:
         """Know the texts and numbers inside these fields of a value from now on."""
@@ -37,14 +52,122 @@ class Masker:
             found = {text for name in fields for text in _texts(value.get(name))}
         else:
             return
-        # The longest first: what contains another is replaced as a whole.
-        self._texts = sorted({*self._texts, *found}, key=len, reverse=True)
+        if found <= self._texts:
+            return
+        self._texts |= found
+        self._is_full = len(self._texts) > MAX_TEXTS or sum(map(len, self._texts)) > MAX_CHARACTERS
+        self._ordered = [] if self._is_full else sorted(self._texts, key=len, reverse=True)
 
-    def mask(self, text: str) -> str:
-        """The text without what is known to be sensitive."""
-        for known in self._texts:
+    def knows(self, text: str) -> bool:
+        """Whether the text contains what is sensitive."""
+        return any(known in text for known in self._texts)
+
+    def mask(self, text: str, *, continued: bool = False, cut: bool = False) -> str:
+        """The text without what is known to be sensitive.
+
+        `continued`: it follows a cut, so it may begin with the end of a known text; `cut`: the other way round.
+        """
+        if not self._texts or not text:
+            return text
+        if self._is_full:
+            return MASK
+        if cut and continued and any(text in known for known in self._ordered):
+            return MASK
+        if cut or text.endswith(_ELLIPSIS):
+            text = self._without_beginnings(text)
+        if continued or text.startswith(_ELLIPSIS):
+            text = self._without_ends(text)
+        return self._replaced(text)
+
+    def masked(self, value: Any) -> Any:
+        """A JSON value with the same done to all texts in it, names too; the value itself if nothing is found."""
+        if not self._texts:
+            return value
+        if self._is_full:
+            return _masked_whole(value)
+        texts = iter(self._replaced(_BETWEEN.join(_said(value))).split(_BETWEEN))
+        return self._rebuilt(value, texts)
+
+    def masked_items(self, items: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for each of several values, under names that a blueprint has given."""
+        if self._is_full:
+            return {name: _masked_whole(value) for name, value in items.items()}
+        return dict(zip(items, self.masked(list(items.values())), strict=True))
+
+    def _replaced(self, text: str) -> str:
+        for known in self._ordered:
             text = text.replace(known, MASK)
         return text
+
+    def _rebuilt(self, value: Any, texts: Iterator[str]) -> Any:
+        if isinstance(value, str):
+            text = next(texts)
+            return value if text == value else text
+        if isinstance(value, dict):
+            built = {self._rebuilt(n, texts): self._rebuilt(v, texts) for n, v in value.items()}
+            same = all(name in built and built[name] is item for name, item in value.items())
+            return value if same else built
+        if isinstance(value, list):
+            items = [self._rebuilt(item, texts) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else items
+        return MASK if _is_number(value) and str(value) in self._texts else value
+
+    # --- where a text was cut
+    def _without_beginnings(self, text: str) -> str:
+        """Mask the beginning of a known text that the end has cut."""
+        body = text.removesuffix(_ELLIPSIS)
+        begins = min(_begins(known, body) for known in self._ordered)
+        return text if begins == len(body) else body[:begins] + MASK + text[len(body) :]
+
+    def _without_ends(self, text: str) -> str:
+        """Mask the end of a known text of which the beginning was cut off."""
+        body = text.removeprefix(_ELLIPSIS)
+        ends = max(_ends(known, body) for known in self._ordered)
+        return text if not ends else text[: len(text) - len(body)] + MASK + body[ends:]
+
+
+def _begins(known: str, body: str) -> int:
+    """Where a known text begins of which the rest is missing; the end if nowhere."""
+    head, at = known[:MIN_LENGTH], max(len(body) - len(known) + 1, 0)
+    while (at := body.find(head, at)) >= 0:
+        if known.startswith(body[at:]):
+            return at
+        at += 1
+    return len(body)
+
+
+def _ends(known: str, body: str) -> int:
+    """Where a known text ends whose beginning is missing; 0 if nowhere."""
+    tail, end = known[-MIN_LENGTH:], len(known) - 1
+    while (at := body.rfind(tail, 0, end)) >= 0:
+        end = at + MIN_LENGTH
+        if known.endswith(body[:end]):
+            return end
+        end -= 1
+    return 0
+
+
+def _masked_whole(value: Any) -> Any:
+    """Nothing of it but what kind of value it is."""
+    if not value or isinstance(value, bool):
+        return value if isinstance(value, bool | None) else type(value)()
+    if isinstance(value, dict):
+        return {MASK: MASK}
+    return [MASK] if isinstance(value, list) else MASK
+
+
+def _said(value: Any) -> Iterator[str]:
+    """All texts in a value, in the order in which it is rebuilt."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _said(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _said(item)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -55,8 +178,16 @@ def _texts(value: Any) -> Iterator[str]:
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
-        elif isinstance(part, str | int | float) and not isinstance(part, bool):
-            yield from (form for form in _forms(str(part)) if len(form) >= MIN_LENGTH)
+        elif isinstance(part, str) or _is_number(part):
+            yield from (form for form in _forms(str(part)) if _can_be_found(form))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _can_be_found(form: str) -> bool:
+    return len(form) >= MIN_LENGTH and _BETWEEN not in form
 
 
 def _forms(text: str) -> set[str]:

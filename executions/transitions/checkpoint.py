@@ -2,6 +2,7 @@
 
 import functools
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,6 +12,7 @@ from uuid import uuid4
 from executions.semantics.decisions import Checkpoint
 from executions.semantics.records import Line, Record
 from executions.states import TERMINAL_STEP
+from executions.transitions.claim import CLAIMABLE, Claim, claim_of
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
 
 _CHECKPOINT = f"""
@@ -25,17 +27,17 @@ WITH {FENCE}, {LOCKED_RUN}, step AS (
     WHERE s.execution_id = locked.id AND locked.version = %(version)s::int AND s.path = %(path)s::text
       AND s.state = 'running' AND s.epoch = %(epoch)s::int AND s.attempt = %(attempt)s::int
     RETURNING s.execution_id, now() - s.started_at AS took
-), run AS (
+){{claimed}}, run AS (
     UPDATE executions_execution e
     SET version = e.version + 1, losses = 0, next_step = %(next)s::text, outcome = %(outcome)s::text,
-        wake_at = now() + make_interval(secs => %(wake_s)s::float8), last_event = e.last_event + 1,
+        wake_at = now() + make_interval(secs => %(wake_s)s::float8), last_event = e.last_event + 1{{more_events}},
         last_log = e.last_log + %(lines)s::int,
         code = %(run_code)s::text, message = %(run_message)s::text{{columns}}
     FROM step WHERE e.id = step.execution_id
     RETURNING e.id, e.last_event, e.last_log, e.version
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT run.id, run.last_event, now(), 'step.' || %(state)s::text, %(path)s::text,
+    SELECT run.id, run.last_event{{fewer_events}}, now(), 'step.' || %(state)s::text, %(path)s::text,
            jsonb_strip_nulls(jsonb_build_object(
                'attempt', %(attempt)s::int, 'code', nullif(%(code)s::text, ''),
                'ms', round(extract(epoch FROM step.took) * 1000), 'retry_s', %(retry_s)s::float8,
@@ -43,7 +45,25 @@ WITH {FENCE}, {LOCKED_RUN}, step AS (
                'last_log', nullif(run.last_log, 0)))
     FROM run, step
 ){{parts}}
-SELECT run.version{{selected}} FROM run"""  # noqa: S608 - the fence is a constant
+SELECT run.version{{selected}} FROM run{{joined}}"""  # noqa: S608 - the fence is a constant
+
+# On the express lane the next step is claimed with it: the same guards as in a claim of its own, one statement less.
+_CLAIMED = """, next AS (
+    UPDATE executions_step n
+    SET state = 'running', attempt = n.attempt + 1, epoch = %(epoch)s::int, started_at = now(), finished_at = NULL,
+        token = NULL
+    FROM step, fence
+    WHERE n.execution_id = step.execution_id AND n.path = %(next)s::text AND n.state = ANY(%(claimable)s::text[])
+      AND NOT fence.cancel_requested
+    RETURNING n.attempt, n.recovering, n.code, n.message, extract(epoch FROM n.retry_at - now())::float8 AS wait_s
+)"""
+
+_STARTED = """, started AS (
+    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event, now(), 'step.started', %(next)s::text,
+           jsonb_build_object('attempt', next.attempt, 'epoch', %(epoch)s::int, 'worker', %(worker)s::text)
+    FROM run, next
+)"""
 
 _LOGS = """, logs AS (
     INSERT INTO executions_steplog (execution_id, number, at, step, attempt, level, message)
@@ -70,10 +90,18 @@ _COLUMNS = {
     "variables": ", variables = %(variables)s::jsonb, sealed_variables = %(sealed_variables)s::bytea",
     "outputs": ", outputs = %(outputs)s::jsonb",
 }
-_MONTHLY = ", (SELECT jsonb_object_agg(kind, amount)::text FROM monthly)"
+_MONTHLY = "(SELECT jsonb_object_agg(kind, amount)::text FROM monthly)"
+_CLAIM = "next.attempt, fence.left_s, next.wait_s, next.recovering, next.code, next.message"
+_NO_CLAIM = "NULL, NULL, NULL, NULL, NULL, NULL"
 
 WRITTEN = """
-SELECT version FROM executions_step s JOIN executions_execution e ON e.id = s.execution_id
+SELECT e.version, NULL, next.attempt, coalesce(extract(epoch FROM t.deadline - now())::float8, t.time_left),
+       extract(epoch FROM next.retry_at - now())::float8, next.recovering, next.code, next.message
+FROM executions_step s
+JOIN executions_execution e ON e.id = s.execution_id
+JOIN public.placement_ticket t ON t.execution_id = e.id
+LEFT JOIN executions_step next ON next.execution_id = e.id AND next.path = %(next)s::text AND next.state = 'running'
+     AND next.epoch = %(epoch)s::int AND %(claims)s::bool
 WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.token = %(token)s::uuid"""
 
 
@@ -83,32 +111,53 @@ class Written:
 
     version: int
     monthly: Mapping[str, Decimal]  # what the tenant has spent this month of the kinds just spent
+    claim: Claim | None = None  # of the next step, if that was asked for and could be
 
 
-def write_checkpoint(placement: Placement, record: Record, decided: Checkpoint) -> Written | None:
-    """Write it; none means that the fence or the version refused, and nothing was written."""
+def write_checkpoint(
+    placement: Placement, record: Record, decided: Checkpoint, *, claim_next_for: str = ""
+) -> Written | None:
+    """Write it; none means that the fence or the version refused, and nothing was written.
+
+    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it.
+    """
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
+    parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for, "claimable": CLAIMABLE}
     statement = _statement(
         logs=bool(record.lines),
         costs=bool(record.costs),
         variables=record.variables is not None,
         outputs=record.outputs is not None,
+        claims=bool(claim_next_for),
     )
-    if row := fetch_row(statement, parameters):
-        monthly = json.loads(row[1], parse_float=Decimal, parse_int=Decimal) if record.costs else {}
-        return Written(version=row[0], monthly=monthly)
+    asked_at = time.monotonic()
     # After a lost connection the first try may have been written: then our own token is found.
-    found = fetch_row(WRITTEN, parameters)
-    return Written(version=found[0], monthly={}) if found else None
+    row = fetch_row(statement, parameters) or fetch_row(WRITTEN, parameters)
+    if row is None:
+        return None
+    version, monthly, *claimed = row
+    return Written(
+        version=version,
+        monthly=json.loads(monthly, parse_float=Decimal, parse_int=Decimal) if monthly else {},
+        claim=claim_of(version, *claimed, asked_at=asked_at) if claimed[0] is not None else None,
+    )
 
 
 @functools.cache
-def _statement(*, logs: bool, costs: bool, variables: bool, outputs: bool) -> str:
+def _statement(*, logs: bool, costs: bool, variables: bool, outputs: bool, claims: bool) -> str:
     """Most steps say, cost and set nothing: what does not happen is not even planned."""
     wanted = {"costs": costs, "variables": variables, "outputs": outputs}
     columns = "".join(text for name, text in _COLUMNS.items() if wanted[name])
-    parts = (_LOGS if logs else "") + (_COSTS if costs else "")
-    return _CHECKPOINT.format(columns=columns, parts=parts, selected=_MONTHLY if costs else "")
+    parts = ((claims, _STARTED), (logs, _LOGS), (costs, _COSTS))
+    return _CHECKPOINT.format(
+        claimed=_CLAIMED if claims else "",
+        more_events=" + (SELECT count(*) FROM next)" if claims else "",
+        fewer_events=" - (SELECT count(*) FROM next)" if claims else "",
+        columns=columns,
+        parts="".join(text for happens, text in parts if happens),
+        selected=f", {_MONTHLY if costs else 'NULL'}, {_CLAIM if claims else _NO_CLAIM}",
+        joined=" CROSS JOIN fence LEFT JOIN next ON true" if claims else "",
+    )
 
 
 def _decision(decided: Checkpoint) -> dict[str, Any]:

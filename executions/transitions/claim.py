@@ -35,7 +35,7 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
            jsonb_build_object('attempt', step.attempt, 'epoch', %(epoch)s::int, 'worker', %(worker)s::text)
     FROM run, step
 )
-SELECT step.attempt, run.version, fence.left_s, step.wait_s, step.recovering, step.code, step.message
+SELECT run.version, step.attempt, fence.left_s, step.wait_s, step.recovering, step.code, step.message
 FROM step, run, fence"""  # noqa: S608 - the fence is a constant
 
 # Why a claim got no row: asked only then.
@@ -82,19 +82,34 @@ def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refus
     }
     asked_at = time.monotonic()
     if row := fetch_row(CLAIM, parameters):
-        attempt, version, left_s, wait_s, recovering, code, message = row
-        return Claim(
-            attempt=attempt,
-            version=version,
-            left_s=left_s,
-            at=asked_at,
-            wait_s=max(wait_s or 0.0, 0.0),
-            recovering=recovering,
-            code=code,
-            message=message,
-        )
+        version, *claimed = row
+        return claim_of(version, *claimed, asked_at=asked_at)
     reason = fetch_row(REASON, parameters)
     if reason is None or not reason[2]:
         return Refusal.STALE
     state, epoch, _ = reason
     return Refusal.DONE if state in TERMINAL_STEP and epoch < placement.epoch else Refusal.DUPLICATE
+
+
+def claim_of(
+    version: int,
+    attempt: int,
+    left_s: float,
+    wait_s: float | None,
+    recovering: bool,  # noqa: FBT001 - as the row has it
+    code: str,
+    message: str,
+    *,
+    asked_at: float,
+) -> Claim:
+    """A claim from the columns of its statement."""
+    return Claim(
+        attempt=attempt,
+        version=version,
+        left_s=left_s,
+        at=asked_at,
+        wait_s=max(wait_s or 0.0, 0.0),
+        recovering=recovering,
+        code=code,
+        message=message,
+    )

@@ -126,8 +126,8 @@ def hand_back(
 ) -> bool:
     """Give the slot of a run without outcome away: it waits for its time, or is queued to go on from its checkpoint.
 
-    A loss is counted unless said otherwise, a drain is not. Not a run whose cancelling was asked for meanwhile: nobody would place it
-    again, nor end it.
+    A loss is counted unless said otherwise, a drain is not. Not a run whose cancelling was asked for meanwhile:
+    nobody would place it again, nor end it.
     """
     parameters = {
         **placement.parameters(),

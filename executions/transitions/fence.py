@@ -22,7 +22,7 @@ __all__ = [
 # Statements begin with a CTE called `fence` over the ticket. Lock order: ticket, execution, step.
 _FENCE = """
 fence AS (
-    SELECT execution_id, tenant_id, coalesce(extract(epoch FROM deadline - now())::float8, time_left) AS left_s
+    SELECT execution_id, cancel_requested, coalesce(extract(epoch FROM deadline - now())::float8, time_left) AS left_s
     FROM public.placement_ticket
     WHERE execution_id = %(execution)s::uuid AND epoch = %(epoch)s::int AND worker_id = %(boot)s::uuid
       AND state = 'placed'{condition}

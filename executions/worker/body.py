@@ -39,6 +39,7 @@ class Body:
     def __init__(self, machine: Machine, context: OpenContext) -> None:
         self._machine = machine
         self._context = context
+        self._claimed: Claim | None = None  # of the step that is next on the express lane
 
     def run(self, path: str, claim: Claim, error: str) -> str:
         """Run the step that was claimed; returns the path of the step that comes next in this context, if any."""
@@ -46,7 +47,8 @@ class Body:
             decided = self._step(path, claim, error)
             if self._context.exit is not None or not self._context.run.plan.express:
                 return "" if self._context.exit else decided.next_step
-            path, claim, error = decided.next_step, self._claim(decided.next_step), ""
+            path, error = decided.next_step, ""
+            claim = self._claimed or self._claim(path)
 
     def _step(self, path: str, claim: Claim, error: str) -> Checkpoint:
         """Attempt after attempt, until the step has ended or the context has."""
@@ -145,18 +147,37 @@ class Body:
         context, decided = self._context, concluded.decided
         if context.lost:
             raise Ignore("the placement is over")
+        claim_next = self._goes_on(decided)
         with run_scope(context.placement.tenant_id):
-            written = write_checkpoint(context.placement, concluded.record, decided)
+            written = write_checkpoint(
+                context.placement,
+                concluded.record,
+                decided,
+                claim_next_for=self._machine.node_name if claim_next else "",
+            )
         if written is None:
             context.lost = True
             raise Ignore("refused by the fence")
         if concluded.record.costs:
             context.run.budget.run_spent = dict(concluded.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)
+        if claim_next and written.claim is None:
+            raise Ignore("cancelled: the loop ends it")
+        self._claimed = written.claim
         context.next_step = decided.next_step
         context.exit = self._exit(decided)
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
             raise StepFailed(concluded.record.run_code)
+
+    def _goes_on(self, decided: Checkpoint) -> bool:
+        """Whether this link runs the next step, too; looked at before each claim."""
+        return (
+            self._context.run.plan.express
+            and decided.state is not StepState.RETRYING
+            and self._exit(decided) is None
+            and not self._machine.draining.is_set()
+            and self._machine.lease_is_fresh()
+        )
 
     def _exit(self, decided: Checkpoint) -> Exit | None:
         if decided.outcome is not None:

@@ -19,6 +19,7 @@ from kombu import Exchange, Queue
 
 from executions.placement.models import Worker
 from executions.placement.workers import register, store_catalogue
+from executions.worker.admitting import AdmissionLoop
 from executions.worker.journals import JournalLoop
 from executions.worker.lease import LeaseLoop, kill_runtimes
 from executions.worker.links import Links
@@ -42,6 +43,7 @@ class _Process:
     lease: LeaseLoop | None = None
     tick: Tick | None = None
     journals: JournalLoop | None = None
+    admission: AdmissionLoop | None = None
 
 
 def current_machine() -> Machine:
@@ -130,8 +132,9 @@ def _register(machine: Machine) -> None:
         )
     machine.renewed()
     _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
-    _Process.journals = JournalLoop(machine)
-    for loop in (_Process.lease, _Process.tick, _Process.journals):
+    _Process.journals, _Process.admission = JournalLoop(machine), AdmissionLoop()
+    machine.admit = _Process.admission.ask
+    for loop in (_Process.lease, _Process.tick, _Process.journals, _Process.admission):
         loop.start()
     logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": machine.node_name})
 
@@ -156,7 +159,7 @@ def _on_shutdown(**_: Any) -> None:
     if _Process.machine is None:
         return
     machine = _Process.machine
-    for loop in (_Process.journals, _Process.tick, _Process.lease):
+    for loop in (_Process.admission, _Process.journals, _Process.tick, _Process.lease):
         if loop is not None:
             loop.stop()
     for backend in machine.backends.values():

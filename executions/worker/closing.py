@@ -9,7 +9,6 @@ import logging
 from django.db import Error as DatabaseError
 
 from executions.chain import ChainSpec, publish_or_log
-from executions.dispatch import admit_and_send
 from executions.resumption import Cut, cut, resumable
 from executions.scope import run_scope
 from executions.semantics.attempts import Attempt
@@ -45,7 +44,7 @@ def close_context(machine: Machine, context: OpenContext) -> None:
     logger.info(
         "run closed", extra={"event": "RUN_CLOSED", **ids(context.placement), "state": state}
     )
-    admit_and_send()
+    machine.admit()
 
 
 def _leave(context: OpenContext) -> ExecutionState | None:

@@ -6,10 +6,11 @@ lease is not fresh claims nothing. Failure: none of its own; whoever asks acts o
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
+from executions.dispatch import admit_and_send
 from executions.worker.contexts import Contexts
 from resources.runtimes.base import RuntimeBackend
 
@@ -28,6 +29,7 @@ class Machine:
     boot: UUID = field(default_factory=uuid4)
     contexts: Contexts = field(default_factory=Contexts)
     draining: threading.Event = field(default_factory=threading.Event)
+    admit: Callable[[], None] = admit_and_send  # asked for when a slot has become free
     renewed_at: float = field(default_factory=time.monotonic)
     renewing_since: float = field(default_factory=time.monotonic)
 
