@@ -86,6 +86,9 @@ TEMPLATES = [
 
 # --- Databases: the same database through two roles. Tests and all processes run as the login role;
 # migrations and provisioning alone use the owner.
+_PLANNING = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off"
+
+
 def _database(url: str, **extra: Any) -> dict[str, Any]:
     info = conninfo_to_dict(url)
     return {
@@ -95,8 +98,16 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
         "PASSWORD": info.pop("password", ""),
         "HOST": info.pop("host", ""),
         "PORT": str(info.pop("port", "")),
-        # Only executions.transitions.statement has texts that come again; from the third time on they are prepared.
-        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 2, **info, **extra},
+        "OPTIONS": {
+            "connect_timeout": 5,
+            # Only executions.transitions.statement has texts that come again; from the third time on they are
+            # prepared, with one plan for all values: they look up single rows, and planning takes longer than that.
+            # A plan made while a new tenant's tables are empty must not read them through when they have grown.
+            "prepare_threshold": 2,
+            **info,
+            "options": f"{info.get('options', '')} {_PLANNING}".strip(),
+            **extra,
+        },
         "CONN_MAX_AGE": 0,
     }
 

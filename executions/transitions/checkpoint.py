@@ -24,7 +24,8 @@ WITH {FENCE}, {LOCKED_RUN}, step AS (
         retry_at = now() + make_interval(secs => %(retry_s)s::float8),
         finished_at = CASE WHEN %(ended)s::bool THEN now() END
     FROM locked
-    WHERE s.execution_id = locked.id AND locked.version = %(version)s::int AND s.path = %(path)s::text
+    WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.execution_id = locked.id
+      AND locked.version = %(version)s::int
       AND s.state = 'running' AND s.epoch = %(epoch)s::int AND s.attempt = %(attempt)s::int
     RETURNING s.execution_id, now() - s.started_at AS took
 ){{claimed}}, run AS (
@@ -53,8 +54,8 @@ _CLAIMED = """, next AS (
     SET state = 'running', attempt = n.attempt + 1, epoch = %(epoch)s::int, started_at = now(), finished_at = NULL,
         token = NULL
     FROM step, fence
-    WHERE n.execution_id = step.execution_id AND n.path = %(next)s::text AND n.state = ANY(%(claimable)s::text[])
-      AND NOT fence.cancel_requested
+    WHERE n.execution_id = %(execution)s::uuid AND n.path = %(next)s::text AND n.execution_id = step.execution_id
+      AND n.state = ANY(%(claimable)s::text[]) AND NOT fence.cancel_requested
     RETURNING n.attempt, n.recovering, n.code, n.message, extract(epoch FROM n.retry_at - now())::float8 AS wait_s
 )"""
 

@@ -19,8 +19,9 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
     SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s::int, started_at = now(),
         finished_at = NULL, token = NULL
     FROM locked
-    WHERE s.execution_id = locked.id AND locked.state = ANY(%(runnable)s::text[]) AND locked.wake_at IS NULL
-      AND s.path = %(path)s::text AND s.path = locked.next_step AND s.state = ANY(%(claimable)s::text[])
+    WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.execution_id = locked.id
+      AND locked.state = ANY(%(runnable)s::text[]) AND locked.wake_at IS NULL AND s.path = locked.next_step
+      AND s.state = ANY(%(claimable)s::text[])
     RETURNING s.execution_id, s.attempt, s.recovering, s.code, s.message,
               extract(epoch FROM s.retry_at - now())::float8 AS wait_s
 ), run AS (

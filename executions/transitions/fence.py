@@ -36,7 +36,7 @@ LOCKED_RUN = """
 locked AS (
     SELECT e.id, e.state, e.version, e.next_step, e.wake_at
     FROM executions_execution e JOIN fence ON e.id = fence.execution_id
-    WHERE e.outcome = '' FOR NO KEY UPDATE OF e
+    WHERE e.id = %(execution)s::uuid AND e.outcome = '' FOR NO KEY UPDATE OF e
 )"""
 
 

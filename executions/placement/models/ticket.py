@@ -19,14 +19,21 @@ class Ticket(HasRights, models.Model):
     database_rights = DatabaseRights(tenant=("SELECT", "INSERT", "UPDATE", "DELETE"))
 
     execution_id = models.UUIDField(primary_key=True)
-    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="tickets")
+    # The two partial indexes below serve every question that is asked often; each more is written with every run.
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.CASCADE, related_name="tickets", db_index=False
+    )
     state = models.CharField(
         max_length=16, choices=TicketState.choices, default=TicketState.WAITING
     )
     epoch = models.PositiveIntegerField(default=1)
-    worker = models.ForeignKey(Worker, on_delete=models.PROTECT, null=True, related_name="tickets")
+    worker = models.ForeignKey(
+        Worker, on_delete=models.PROTECT, null=True, related_name="tickets", db_index=False
+    )
     isolation = models.CharField(max_length=16)
-    catalogue = models.ForeignKey(Catalogue, on_delete=models.PROTECT, related_name="tickets")
+    catalogue = models.ForeignKey(
+        Catalogue, on_delete=models.PROTECT, related_name="tickets", db_index=False
+    )
     cancel_requested = models.BooleanField(default=False)
     waiting_since = models.DateTimeField()
     time_left = models.FloatField(
@@ -51,6 +58,11 @@ class Ticket(HasRights, models.Model):
                 fields=("tenant", "waiting_since"),
                 name="ticket_waiting",
                 condition=models.Q(state=TicketState.WAITING),
+            ),
+            models.Index(
+                fields=("worker", "tenant"),
+                name="ticket_placed",
+                condition=models.Q(state=TicketState.PLACED),
             ),
         )
 
