@@ -21,7 +21,7 @@ from executions.blueprint.plan import PlannedStep, plan
 from executions.semantics.attempts import Attempt, Concluded, Failure
 from executions.semantics.budgets import Budget
 from executions.semantics.decisions import Checkpoint
-from executions.semantics.masking import mask_fields
+from executions.semantics.masking import masked_inputs
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resumable import Resumable
 from executions.semantics.said import Said
@@ -144,7 +144,7 @@ class LocalEngine:
         )
         self._run = LocalRun(
             seed=self._resumable.seed,
-            inputs=mask_fields(dict(inputs), planned.sensitive_inputs & set(inputs)),
+            inputs=masked_inputs(inputs, planned.sensitive_inputs),
             steps=[LocalStep(path=step.path, uses=step.uses) for step in planned.steps],
         )
 
@@ -195,8 +195,7 @@ class LocalEngine:
 
     def _concluded(self, attempt: Attempt, at: _At) -> Concluded:
         if self._clock.now() >= self._deadline:
-            overdue = _failed(at, Code.TIMEOUT, "The run was ended at its own timeout.")
-            return attempt.concluded(overdue, run_is_over=True)
+            return attempt.overdue()
         prepared = attempt.prepare()
         if prepared is None:
             return attempt.skipped()
@@ -225,12 +224,13 @@ class LocalEngine:
         return concluded
 
     def _hear(self, frame: Log | Progress | Cost, step: PlannedStep, said: Said) -> None:
-        # What a step marks as sensitive is known at its end only: until then its lines are kept.
-        if isinstance(frame, Log) and not step.sensitive:
-            self._watcher.said(step.path, frame.level, self._masked(frame.message))
-            return
         said.hear(frame)
-        if isinstance(frame, Progress) and not step.sensitive:
+        if step.sensitive:
+            return  # what it marks is known at its end only: until then its lines are kept
+        masker = self._resumable.memory.masker
+        for line in said.take_lines():
+            self._watcher.said(step.path, line.level, line.masked_by(masker).message)
+        if isinstance(frame, Progress):
             self._watcher.progressed(step.path, frame.fraction, self._masked(frame.message))
 
     def _note(self, concluded: Concluded, seconds: float) -> None:
@@ -244,7 +244,7 @@ class LocalEngine:
             run.costs = self._resumable.budget.run_spent = dict(record.run_costs)
         if record.outputs is not None:
             run.outputs = _value(record.outputs)
-        run.variables = mask_fields(dict(memory.variables), memory.sensitive_variables)
+        run.variables = memory.shown_variables()
         self._watcher.attempted(step)
 
     # --- between attempts

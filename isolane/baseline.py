@@ -1,30 +1,137 @@
 """The state of a process before an execution, to which it returns when the process is reused."""
 
+import contextvars
+import decimal
+import locale
+import logging
 import os
+import signal
+import sys
 import threading
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 from isolane.processes import end_descendants
 
+Undo = Callable[[], object]
+
 
 class Baseline:
-    """What the process looked like when it was made."""
+    """What the process looked like when it was made; of the main thread, since signals are."""
 
     def __init__(self) -> None:
-        self._environ = dict(os.environ)
-        self._directory = Path.cwd()
         self._threads = set(threading.enumerate())
+        self._undos = {name: save() for name, save in _SAVED.items()}
 
     def restore(self) -> tuple[str, ...]:
         """Undo what can be undone; return what cannot, so that the process is not used again."""
-        os.environ.clear()
-        os.environ.update(self._environ)
+        left = [f"{name} cannot be set back" for name, undo in self._undos.items() if _fails(undo)]
         threads = set(threading.enumerate()) - self._threads
-        left = sorted(f"thread {thread.name} was left running" for thread in threads)
+        left += sorted(f"thread {thread.name} was left running" for thread in threads)
         if end_descendants():
             left.append("a process was left running")
-        try:
-            os.chdir(self._directory)
-        except OSError:
-            left.append("the working directory is gone")
         return tuple(left)
+
+
+def _fails(undo: Undo) -> bool:
+    try:
+        undo()
+    except (OSError, ValueError, locale.Error):
+        return True
+    return False
+
+
+def _signals() -> Undo:
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    def undo() -> None:
+        # The timers first: what they send would meet the handlers of nobody.
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
+        for number, handler in handlers.items():
+            # None: not set by Python, which cannot set it back either.
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    return undo
+
+
+def _environment() -> Undo:
+    environ = dict(os.environ)
+
+    def undo() -> None:
+        os.environ.clear()
+        os.environ.update(environ)
+
+    return undo
+
+
+def _directory() -> Undo:
+    directory = Path.cwd()
+    return lambda: os.chdir(directory)
+
+
+def _umask() -> Undo:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return lambda: os.umask(mask)
+
+
+def _locale() -> Undo:
+    name = locale.setlocale(locale.LC_ALL)
+    return lambda: locale.setlocale(locale.LC_ALL, name)
+
+
+def _interpreter() -> Undo:
+    streams = sys.stdin, sys.stdout, sys.stderr
+    path, limit = list(sys.path), sys.getrecursionlimit()
+    trace, profile = sys.gettrace(), sys.getprofile()
+    numbers = _numbers().copy()
+
+    def undo() -> None:
+        sys.stdin, sys.stdout, sys.stderr = streams
+        sys.path[:] = path
+        sys.setrecursionlimit(limit)
+        sys.settrace(trace)
+        sys.setprofile(profile)
+        threading.settrace(None)
+        threading.setprofile(None)
+        if repr(_numbers()) != repr(numbers):
+            decimal.setcontext(numbers.copy())
+
+    return undo
+
+
+def _numbers() -> decimal.Context:
+    """The arithmetic that steps begin with; asked as they would, or they would all share this very one."""
+    return contextvars.copy_context().run(decimal.getcontext)
+
+
+def _messages() -> Undo:
+    root = logging.getLogger()
+    level, handlers, filters = root.level, list(root.handlers), list(root.filters)
+    disabled = root.manager.disable
+    warned = list(warnings.filters)
+
+    def undo() -> None:
+        root.setLevel(level)
+        root.handlers[:], root.filters[:] = handlers, filters
+        logging.disable(disabled)
+        cast("list[Any]", warnings.filters)[:] = warned
+
+    return undo
+
+
+_SAVED: dict[str, Callable[[], Undo]] = {
+    "the signals": _signals,
+    "the environment": _environment,
+    "the working directory": _directory,
+    "the umask": _umask,
+    "the locale": _locale,
+    "the interpreter": _interpreter,
+    "logging": _messages,
+}

@@ -97,6 +97,7 @@ class NodeContext:
         self.deadline = deadline  # by time.monotonic()
         self.memory = Memory(run.variables)
         self._seed = run.seed
+        self._nonce = run.nonce
         self._execution = execution
         self._emit = emit
         self._costs = 0
@@ -122,18 +123,24 @@ class NodeContext:
         if level not in _LEVELS:
             raise ValueError(f"level {level!r} is none of {', '.join(_LEVELS)}")
         text = storable(_text("message", message), LINE_MAX)
-        self._emit(Log(step=self.step, level=level, message=text))
+        self._emit(Log(step=self.step, level=level, message=text, nonce=self._nonce))
 
     def progress(self, fraction: float, message: str = "") -> None:
         """Report how far the step is, from 0 to 1."""
         text = storable(_text("message", message), MESSAGE_MAX)
         # Sums of fractions end a little above 1 at times; that must not fail a step.
         bounded = min(max(_number("fraction", fraction), 0.0), 1.0)
-        self._emit(Progress(step=self.step, fraction=bounded, message=text))
+        frame = Progress(step=self.step, fraction=bounded, message=text, nonce=self._nonce)
+        self._emit(frame)
 
     def cost(self, kind: str, amount: float) -> None:
         """Report what the step used of something that is paid for, as in `("tokens", 812)`."""
-        cost = Cost(step=self.step, kind=_text("kind", kind), amount=_number("amount", amount))
+        cost = Cost(
+            step=self.step,
+            kind=_text("kind", kind),
+            amount=_number("amount", amount),
+            nonce=self._nonce,
+        )
         if self._costs >= COSTS_MAX:
             raise ValueError(f"a step reports costs {COSTS_MAX} times at most; add them up before")
         self._costs += 1

@@ -8,7 +8,7 @@ only the values inside: the fields of our own classes are mypy's.
 import json
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from isolane.names import COST_KIND
@@ -63,6 +63,7 @@ class Run:
     seed: int
     timeout_s: float
     idempotency_key: str
+    nonce: str = ""  # random; what the attempt sends must repeat it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ class Log:
     step: str
     level: Level
     message: str
+    nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +124,7 @@ class Progress:
     step: str
     fraction: float
     message: str
+    nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:
@@ -135,6 +138,7 @@ class Cost:
     step: str
     kind: str
     amount: float
+    nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
     def __post_init__(self) -> None:
         if not COST_KIND.fullmatch(self.kind):

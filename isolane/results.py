@@ -79,6 +79,7 @@ class StepResult:
     variables: dict[str, Any] = field(default_factory=dict)  # that the step set
     pause_s: float = 0.0  # after this step the run waits so long
     trace: str = ""  # of an unexpected exception; for operators only, it may hold anything
+    nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
     def __post_init__(self) -> None:
         if (self.status == "failed") != (self.code is not None):

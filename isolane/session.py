@@ -14,6 +14,7 @@ import os
 import queue
 import signal
 import threading
+from dataclasses import replace
 from typing import NoReturn
 
 from isolane.baseline import Baseline
@@ -54,7 +55,7 @@ class Session:
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: Execution | None = None
         self._baseline = Baseline()
-        self._step: str | None = None
+        self._running: Run | None = None
 
     def install(self) -> None:
         """Capture the process's output, and keep forked children off the stream."""
@@ -82,14 +83,14 @@ class Session:
     def _run(self, execution: Execution, run: Run) -> StepResult:
         # A line begun between steps, maybe by another execution's teardown, is not this step's.
         self._capture.finish()
-        self._step = run.step
+        self._running = run
         try:
             result = self._attempt(execution, run)
         except BaseException as error:  # noqa: BLE001 - SystemExit, too, is a step's failure
             result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
         self._capture.finish()
-        self._step = None
-        return result
+        self._running = None
+        return replace(result, nonce=run.nonce)
 
     def _attempt(self, execution: Execution, run: Run) -> StepResult:
         node = self._registry.get(run.uses)
@@ -124,13 +125,13 @@ class Session:
                 self._inbox.put(frame)
 
     def _log(self, level: Level, message: str) -> None:
-        step = self._step
-        if step is not None:
-            self._stream.send(Log(step=step, level=level, message=message))
+        run = self._running
+        if run is not None:
+            self._stream.send(Log(step=run.step, level=level, message=message, nonce=run.nonce))
 
     def _forked(self) -> None:
         # Two processes writing frames to one stream would cut each other's in two.
-        self._step = None
+        self._running = None
         self._stream.close()
 
 

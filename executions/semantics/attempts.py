@@ -7,13 +7,14 @@ means the same in both.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from executions.blueprint.errors import BadReference
 from executions.blueprint.expressions import holds, resolve
 from executions.blueprint.plan import Guarantee, PlannedStep
 from executions.semantics.decisions import Checkpoint, after_skip, after_step
-from executions.semantics.masking import MASK, mask_fields
+from executions.semantics.masking import MASK
 from executions.semantics.records import Line, Record
 from executions.semantics.resumable import Resumable
 from executions.semantics.said import Said
@@ -21,6 +22,8 @@ from executions.semantics.seeds import derive_seed
 from executions.states import ExecutionState
 from isolane.protocol import Run, dump
 from isolane.results import Code, StepResult
+
+OVERDUE = "The run was ended at its own timeout."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +103,8 @@ class Attempt:
 
     def _shown_parameters(self, declared: Mapping[str, Any]) -> Any:
         scope = self._scope(self._run.memory.shown_scope())
-        return {name: _shown(value, scope) for name, value in declared.items()}
+        resolved = {name: _shown(value, scope) for name, value in declared.items()}
+        return self._run.memory.masker.masked_items(resolved)
 
     def _key(self, scope: Mapping[str, Any]) -> str:
         if self.step.idempotency_key is None:
@@ -118,14 +122,21 @@ class Attempt:
     def cut(self, decided: Checkpoint) -> Concluded:
         """Its worker was lost in the middle, and it may not run again."""
         unknown = self._failed(Code.OUTCOME_UNKNOWN, "Cut in the middle; it may not run again.")
-        return self._concluded(unknown, decided)
+        return self._concluded(unknown, decided, unbilled=True)
+
+    def overdue(self) -> Concluded:
+        """The run has used up its own time before the step could begin."""
+        return self.concluded(self._failed(Code.TIMEOUT, OVERDUE), run_is_over=True)
 
     def concluded(
         self, result: StepResult, said: Said | None = None, *, run_is_over: bool = False
     ) -> Concluded:
         """What a result comes to: checked against the run's limits, decided upon, remembered and masked."""
-        if said and said.refused:
-            result = self._failed(Code.POLICY_VIOLATION, said.refused)
+        self._run.memory.learn(self.step.path, result.output, result.variables)
+        if run_is_over and result.code is Code.TIMEOUT:
+            result = replace(result, message=OVERDUE)
+        if said and (refused := said.refused or self._refused_kinds(said)):
+            result = self._failed(Code.POLICY_VIOLATION, refused)
         output = dump(result.output) if result.code is None else b""
         result = self._checked(result, output)
         decided = after_step(
@@ -143,11 +154,8 @@ class Attempt:
     def _checked(self, result: StepResult, output: bytes) -> StepResult:
         if result.code is not None:
             return result
-        if not self._run.memory.fits(self.step.path, output, result.variables):
-            return self._failed(
-                Code.OUTPUT_TOO_LARGE,
-                "All outputs and variables of the run together are too large.",
-            )
+        if excess := self._run.memory.excess(self.step.path, output, result.variables):
+            return self._failed(Code.OUTPUT_TOO_LARGE, excess)
         if self.step.guarantee is Guarantee.DETERMINISTIC and self._differs(result.output):
             return self._failed(
                 Code.POLICY_VIOLATION,
@@ -167,25 +175,22 @@ class Attempt:
         said: Said | None = None,
         *,
         run_is_over: bool = False,
+        unbilled: bool = False,
     ) -> Concluded:
         memory = self._run.memory
         code, message, cause = self._told(result)
-        sealed = self.step.sensitive if output is not None else frozenset()
-        shown = _text(output) if not sealed else _json(mask_fields(result.output, sealed))
         if run_is_over or result.code in {Code.CANCELLED, Code.BUDGET_EXCEEDED}:
             # Also while it recovered: that is why the run ends.
             ended_by = result.code or "", memory.masker.mask(result.message)
         else:
             ended_by = code, message
         decided, run_code, run_message, outputs = self._ended(decided, *ended_by)
-        costs = said.costs if said else {}
+        costs = self._costs(said)
         record = Record(
             path=self.step.path,
             attempt=self._number,
             version=self._version,
             inputs=None if self._shown is None else _json(self._shown),
-            output=shown,
-            sealed_output=self._run.seal(result.output) if sealed else None,
             code=code,
             message=message,
             cause=cause,
@@ -195,6 +200,8 @@ class Attempt:
             lines=self._lines(said),
             costs=costs,
             run_costs=self._run.budget.with_costs(costs) if costs else {},
+            unbilled=unbilled,
+            **self._output(output),
             **self._variables(result),
         )
         return Concluded(result=result, decided=decided, record=record)
@@ -222,25 +229,45 @@ class Attempt:
                 outputs = self._shown_parameters(self._run.plan.outputs)
         except BadReference as bad:
             failed = replace(decided, outcome=ExecutionState.FAILED, pause_s=0.0)
-            return failed, Code.POLICY_VIOLATION.value, f"outputs: {bad.detail}", None
+            message = self._run.memory.masker.mask(f"outputs: {bad.detail}")
+            return failed, Code.POLICY_VIOLATION.value, message, None
         return decided, "", "", _json(outputs)
 
     def _lines(self, said: Said | None) -> list[Line]:
-        mask = self._run.memory.masker.mask
+        masker = self._run.memory.masker
+        return [line.masked_by(masker) for line in said.take_lines()] if said else []
+
+    def _costs(self, said: Said | None) -> dict[str, Decimal]:
+        knows = self._run.memory.masker.knows
+        found = said.costs if said else {}
+        return {kind: amount for kind, amount in found.items() if not knows(kind)}
+
+    def _refused_kinds(self, said: Said) -> str:
+        if len(self._costs(said)) == len(said.costs):
+            return ""
+        # A kind is summed up over runs and months: it cannot be masked.
         return (
-            [replace(line, message=mask(line.message)) for line in said.take_lines()]
-            if said
-            else []
+            "The step reported a cost whose kind contains what is sensitive; choose a fixed name."
         )
+
+    def _output(self, output: bytes | None) -> dict[str, Any]:
+        """The step's output as it is shown, and sealed beside it if that is not all of it."""
+        if output is None:
+            return {}
+        memory, path = self._run.memory, self.step.path
+        real, shown = memory.output(path), memory.shown_output(path)
+        if shown is real and not self.step.sensitive:
+            return {"output": output.decode()}
+        return {"output": _json(shown), "sealed_output": self._run.seal(real)}
 
     def _variables(self, result: StepResult) -> dict[str, Any]:
         """All variables of the run, if the step has set any."""
         if not result.variables:
             return {}
         memory = self._run.memory
-        hidden = {name: memory.variables[name] for name in memory.sensitive_variables}
+        hidden = memory.hidden_variables()
         return {
-            "variables": _json(mask_fields(memory.variables, memory.sensitive_variables)),
+            "variables": _json(memory.shown_variables()),
             "sealed_variables": self._run.seal(hidden) if hidden else None,
         }
 
@@ -259,7 +286,3 @@ def _shown(value: Any, scope: Mapping[str, Any]) -> Any:
 
 def _json(value: Any) -> str:
     return dump(value).decode()
-
-
-def _text(output: bytes | None) -> str | None:
-    return None if output is None else output.decode()

@@ -30,8 +30,7 @@ def masked_inputs(inputs: Mapping[str, Any], fields: Collection[str]) -> dict[st
     """A run's inputs as they may be shown: other inputs may say what the marked ones do."""
     masker = Masker()
     masker.learn(inputs, fields)
-    shown: dict[str, Any] = masker.masked(mask_fields(inputs, set(fields) & set(inputs)))
-    return shown
+    return masker.masked_items(mask_fields(inputs, set(fields) & set(inputs)))
 
 
 class Masker:
@@ -56,7 +55,8 @@ class Masker:
             return
         self._texts |= found
         self._is_full = len(self._texts) > MAX_TEXTS or sum(map(len, self._texts)) > MAX_CHARACTERS
-        self._ordered = [] if self._is_full else sorted(self._texts, key=len, reverse=True)
+        if not self._is_full:
+            self._ordered = sorted(self._texts, key=len, reverse=True)
 
     def knows(self, text: str) -> bool:
         """Whether the text contains what is sensitive."""
@@ -150,8 +150,8 @@ def _ends(known: str, body: str) -> int:
 
 def _masked_whole(value: Any) -> Any:
     """Nothing of it but what kind of value it is."""
-    if not value or isinstance(value, bool):
-        return value if isinstance(value, bool | None) else type(value)()
+    if not value or value is True:
+        return value
     if isinstance(value, dict):
         return {MASK: MASK}
     return [MASK] if isinstance(value, list) else MASK

@@ -1,9 +1,12 @@
 """What an attempt leaves behind, as it is stored. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Self
+
+from executions.semantics.masking import Masker
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,6 +16,13 @@ class Line:
     at: datetime
     level: str
     message: str
+    continued: bool = False  # it follows a piece of the same line
+    cut: bool = False  # it is too long for one line
+
+    def masked_by(self, masker: Masker) -> Self:
+        """The line as it may be shown."""
+        message = masker.mask(self.message, continued=self.continued, cut=self.cut)
+        return replace(self, message=message)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,3 +46,4 @@ class Record:
     lines: Sequence[Line] = ()
     costs: Mapping[str, Decimal] = field(default_factory=dict)  # of this attempt
     run_costs: Mapping[str, Decimal] = field(default_factory=dict)  # of the run, with these
+    unbilled: bool = False  # it was cut, and nobody knows what it has cost

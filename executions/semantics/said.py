@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from executions.semantics.records import Line
 from isolane.protocol import Cost, Log, Progress
+from isolane.text import LINE_MAX
 
 MAX_COST_KINDS = 20  # of one attempt
 
@@ -21,6 +22,7 @@ class Said:
     progress: Progress | None = None  # the newest that nobody has taken yet
     refused: str = ""  # why the attempt fails whatever it returns
     _lines: list[Line] = field(default_factory=list)
+    _cut: set[str] = field(default_factory=set)  # levels at which a line goes on
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, frame: Log | Progress | Cost) -> None:
@@ -28,8 +30,7 @@ class Said:
         with self._lock:
             match frame:
                 case Log():
-                    line = Line(at=self.now(), level=frame.level, message=frame.message)
-                    self._lines.append(line)
+                    self._lines.append(self._line(frame))
                 case Progress():
                     self.progress = frame
                 case Cost():
@@ -51,6 +52,14 @@ class Said:
         with self._lock:
             newest, self.progress = self.progress, None
         return newest
+
+    def _line(self, log: Log) -> Line:
+        """A runner sends a line that is too long in pieces, and each of its streams has a level of its own."""
+        continued, cut = log.level in self._cut, len(log.message) >= LINE_MAX
+        (self._cut.add if cut else self._cut.discard)(log.level)
+        return Line(
+            at=self.now(), level=log.level, message=log.message, continued=continued, cut=cut
+        )
 
     def _cost(self, cost: Cost) -> None:
         if cost.kind not in self.costs and len(self.costs) >= MAX_COST_KINDS:

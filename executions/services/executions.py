@@ -19,7 +19,7 @@ from executions.idempotency import Seen
 from executions.models import BlueprintVersion, Execution
 from executions.placement.workers import Offer, current_offer
 from executions.sealing import seal, unseal
-from executions.semantics.masking import mask_fields
+from executions.semantics.masking import masked_inputs
 from executions.semantics.seeds import SEED_BITS
 from executions.services.blueprints import version as published_version
 from executions.states import ExecutionState
@@ -135,7 +135,7 @@ def _submission(
         tenant_id=tenant.id,
         version_id=version.pk,
         plan=plan,
-        inputs=dump(mask_fields(request.inputs, hidden)).decode(),
+        inputs=dump(masked_inputs(request.inputs, hidden)).decode(),
         sealed_inputs=seal(execution_id, request.inputs) if hidden else None,
         labels=dump(dict(plan.labels)).decode(),
         seed=secrets.randbits(SEED_BITS) if request.seed is None else request.seed,
@@ -175,7 +175,7 @@ def replay(
 
 def request_cancel(execution_id: UUID, *, actor: str) -> ExecutionState:
     """Cancel a run of the tenant entered; one that runs ends within seconds."""
-    state = cancel(execution_id, message=f"Cancelled by {actor}.")
+    state = cancel(execution_id, message=f"Cancelled by {actor}.", actor=actor)
     if state is None:
         found = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()
         if found is None:

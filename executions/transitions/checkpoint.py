@@ -43,6 +43,7 @@ WITH {FENCE}, {LOCKED_RUN}, step AS (
                'attempt', %(attempt)s::int, 'code', nullif(%(code)s::text, ''),
                'ms', round(extract(epoch FROM step.took) * 1000), 'retry_s', %(retry_s)s::float8,
                'wake_s', %(wake_s)s::float8, 'recovering', nullif(%(recovering)s::bool, false),
+               'unbilled', nullif(%(unbilled)s::bool, false),
                'last_log', nullif(run.last_log, 0)))
     FROM run, step
 ){{parts}}
@@ -184,6 +185,7 @@ def _record(record: Record) -> dict[str, Any]:
         "code": record.code,
         "message": record.message,
         "cause": record.cause,
+        "unbilled": record.unbilled,
         "run_code": record.run_code,
         "run_message": record.run_message,
         "lines": len(record.lines),

@@ -15,7 +15,7 @@ from executions.transitions.fence import (
     fetch_row,
 )
 
-# What has not run is skipped when the run failed, cancelled when it was cancelled.
+# What has not run is skipped when the run failed, cancelled when it was cancelled. A cancelled run says who asked.
 CLOSE = """
 WITH fence AS (
     DELETE FROM public.placement_ticket t USING executions_execution e
@@ -24,7 +24,11 @@ WITH fence AS (
     RETURNING t.execution_id
 ), run AS (
     UPDATE executions_execution e
-    SET state = e.outcome, finished_at = now(), next_step = '', last_event = e.last_event + 1
+    SET state = e.outcome, finished_at = now(), next_step = '', last_event = e.last_event + 1,
+        message = CASE e.outcome WHEN 'cancelled' THEN coalesce((
+            SELECT nullif(asked.data ->> 'message', '') FROM executions_executionevent asked
+            WHERE asked.execution_id = e.id AND asked.kind = 'execution.cancel_requested'
+            ORDER BY asked.sequence DESC LIMIT 1), e.message) ELSE e.message END
     FROM fence WHERE e.id = fence.execution_id AND e.state = ANY(%(endable)s::text[])
     RETURNING e.id, e.state, e.last_event
 ), steps AS (
@@ -59,21 +63,24 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
         last_event = e.last_event + 1, losses = e.losses + %(counted)s::bool::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
     RETURNING e.id, e.state, e.last_event
+), cut AS (
+    SELECT s.path, s.state = 'running' AS was_running
+    FROM executions_step s JOIN run ON s.execution_id = run.id
+    WHERE s.state = ANY(%(resettable)s::text[]) FOR NO KEY UPDATE OF s
 ), steps AS (
     UPDATE executions_step s
     -- The attempt that was cut is not used up. The time of a retry stays.
-    SET state = 'pending', attempt = s.attempt - (s.state = 'running')::int
-    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(resettable)s::text[])
-    RETURNING s.path, s.state, s.attempt
+    SET state = 'pending', attempt = s.attempt - cut.was_running::int
+    FROM run, cut WHERE s.execution_id = run.id AND s.path = cut.path
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT run.id, run.last_event, now(),
            CASE run.state WHEN 'waiting' THEN 'execution.waiting' ELSE 'placement.ended' END,
-           coalesce((SELECT path FROM steps LIMIT 1), ''),
+           coalesce((SELECT path FROM cut LIMIT 1), ''),
            jsonb_strip_nulls(jsonb_build_object(
                'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'until', ticket.wake_at,
                -- What a cut attempt has cost is not billed, since nobody knows all of it.
-               'unbilled', CASE WHEN %(lost)s::bool THEN (SELECT true FROM steps LIMIT 1) END))
+               'unbilled', (SELECT true FROM cut WHERE was_running LIMIT 1)))
     FROM run, ticket
 )
 SELECT execution_id FROM ticket"""  # noqa: S608 - the fence is a constant
@@ -96,16 +103,30 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
 )
 SELECT epoch FROM ticket"""  # noqa: S608 - the fence is a constant
 
+# A step that was at work ends with the run, and with an event of its own.
 SET_OUTCOME = f"""
-WITH {FENCE}, run AS (
+WITH {FENCE}, {LOCKED_RUN}, cut AS (
+    SELECT s.path, s.attempt, s.state
+    FROM executions_step s JOIN locked ON s.execution_id = locked.id
+    WHERE s.state = ANY(%(cuttable)s::text[]) FOR NO KEY UPDATE OF s
+), run AS (
     UPDATE executions_execution e
-    SET outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text, version = e.version + 1
-    FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
-    RETURNING e.id
+    SET outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text, version = e.version + 1,
+        last_event = e.last_event + (SELECT count(*) FROM cut)
+    FROM locked WHERE e.id = locked.id
+    RETURNING e.id, e.last_event
 ), steps AS (
     UPDATE executions_step s
     SET state = %(step_state)s::text, code = %(code)s::text, message = %(message)s::text, finished_at = now()
-    FROM run WHERE s.execution_id = run.id AND s.state = ANY(%(cuttable)s::text[])
+    FROM run, cut WHERE s.execution_id = run.id AND s.path = cut.path
+), event AS (
+    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event + 1 - row_number() OVER (ORDER BY cut.path DESC), now(),
+           'step.' || %(step_state)s::text, cut.path,
+           jsonb_strip_nulls(jsonb_build_object(
+               'attempt', cut.attempt, 'code', nullif(%(code)s::text, ''),
+               'unbilled', nullif(cut.state = 'running', false)))
+    FROM run, cut
 )
 SELECT id FROM run"""  # noqa: S608 - the fence is a constant
 

@@ -99,8 +99,7 @@ class Body:
     def _concluded(self, attempt: Attempt, claim: Claim, error: str, deadline: float) -> Concluded:
         path = attempt.step.path
         if time.monotonic() >= deadline:
-            overdue = _failed(path, claim, Code.TIMEOUT, "The run was ended at its own timeout.")
-            return attempt.concluded(overdue, run_is_over=True)
+            return attempt.overdue()
         prepared = attempt.prepare()
         if prepared is None:
             return attempt.skipped()
@@ -132,6 +131,8 @@ class Body:
                 cancelled=context.cancelled,
                 on_frame=journal.said.hear,
             )
+            # Before the journal is waited for: whose time was over is decided by when the runtime answered.
+            over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
         finally:
             said = journal.close()
         if result.trace:
@@ -139,7 +140,6 @@ class Body:
             logger.error(
                 "%s", trace, extra={"event": "STEP_TRACE", "step": step.path, **self._ids()}
             )
-        over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
         return attempt.concluded(result, said, run_is_over=over)
 
     # --- what it comes to

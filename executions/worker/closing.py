@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from executions.chain import ChainSpec, publish_or_log
 from executions.resumption import Cut, cut, resumable
 from executions.scope import run_scope
-from executions.semantics.attempts import Attempt
+from executions.semantics.attempts import OVERDUE, Attempt
 from executions.semantics.decisions import after_loss
 from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
@@ -105,8 +105,7 @@ def end_without_link(
 
 def end_overdue(placement: Placement) -> bool:
     """The run has used up its time."""
-    message = "The run was ended at its own timeout."
-    return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message=message)
+    return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message=OVERDUE)
 
 
 def _settle(placement: Placement, found: Cut, *, lost: bool) -> bool:

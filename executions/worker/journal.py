@@ -7,7 +7,6 @@ Failure: what could not be written is tried again a second later.
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 from django.db import Error as DatabaseError
 from django.utils import timezone
@@ -52,15 +51,14 @@ class Journal:
                 raise
 
     def _write(self, lines: Sequence[Line], progress: Progress | None) -> None:
-        mask = self._masker.mask
         with run_scope(self._placement.tenant_id):
             write_journal(
                 self._placement,
                 self._path,
                 self._attempt,
-                lines=[replace(line, message=mask(line.message)) for line in lines],
+                lines=[line.masked_by(self._masker) for line in lines],
                 fraction=progress.fraction if progress else None,
-                text=mask(progress.message) if progress else "",
+                text=self._masker.mask(progress.message) if progress else "",
             )
 
     def close(self) -> Said:

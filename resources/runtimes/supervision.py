@@ -7,8 +7,10 @@ however much a step says, what is handed on of it is bounded.
 Failure: an error of the caller's own callback kills the runtime and is raised.
 """
 
+import secrets
 import threading
 import time
+from dataclasses import replace
 
 from isolane.protocol import COSTS_MAX, Cancel, Cost, Frame, Log, Progress, ProtocolError, Run
 from isolane.results import Code, StepResult
@@ -21,6 +23,8 @@ _GRACE = 1.0  # seconds that a cancelled step has to end by itself
 LOG_LINES = 1000  # of one attempt of a step
 LOG_BYTES = 256 * 1024  # of all these lines
 DROPPED = "further output of this step is dropped"
+# What these say is for the platform to find out; CANCELLED, too, unless somebody asked.
+_RESERVED = frozenset({Code.WORKER_LOST, Code.OUTCOME_UNKNOWN, Code.CATALOGUE_MISSING})
 
 
 class LogBudget:
@@ -54,7 +58,8 @@ class Supervision:
         on_frame: OnFrame,
     ) -> None:
         self._child = child
-        self._run = run
+        # Only this attempt knows it: a thread that an earlier one has left cannot speak for this one.
+        self._run = replace(run, nonce=secrets.token_hex(8))
         self._limit = deadline
         self._cancelled = cancelled
         self._on_frame = on_frame
@@ -120,13 +125,26 @@ class Supervision:
         match frame:
             case Log() | Progress() | Cost():
                 # A thread that an earlier step left behind may still speak: not for this step.
-                return self._admit(frame) if frame.step == self._run.step else None
+                ours = (frame.step, frame.nonce) == (self._run.step, self._run.nonce)
+                return self._admit(frame) if ours else None
             case StepResult():
-                if (frame.step, frame.attempt) != (self._run.step, self._run.attempt):
+                run = self._run
+                if (frame.step, frame.attempt, frame.nonce) != (run.step, run.attempt, run.nonce):
                     raise ProtocolError("StepResult: for another step or attempt")
-                failed_late = self._cancelling and frame.status == "failed"
-                return self._failed(Code.CANCELLED, "cancelled") if failed_late else frame
+                return self._settled(frame)
         raise ProtocolError(f"{type(frame).__name__}: not expected during a step")
+
+    def _settled(self, result: StepResult) -> StepResult:
+        """What a result says, as far as it is the node's to say."""
+        if result.code is None:
+            return result
+        if self._cancelling:
+            return self._failed(Code.CANCELLED, "cancelled")
+        asked = self._cancelled.is_set()
+        if result.code in _RESERVED or (result.code is Code.CANCELLED and not asked):
+            said = f"the node failed with {result.code}, which only the platform may say"
+            return self._failed(Code.UNKNOWN_ERROR, f"{said}: {result.message}")
+        return result
 
     def _admit(self, frame: Log | Progress | Cost) -> Log | Progress | Cost | None:
         if isinstance(frame, Log):

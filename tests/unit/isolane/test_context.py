@@ -29,6 +29,7 @@ def node_context(
         seed=seed,
         timeout_s=1.0,
         idempotency_key="key",
+        nonce="n0nce",
     )
     return NodeContext(execution, run, deadline=5.0, emit=emitted.append)
 
@@ -106,6 +107,8 @@ def test_what_a_step_says_is_sent_bounded(execution: ExecutionContext) -> None:
     assert (log.step, log.level, len(log.message)) == ("pay", "warning", LINE_MAX)
     assert done == Progress(step="pay", fraction=1.0, message="done")
     assert negative == Progress(step="pay", fraction=0.0, message="")
+    ctx.cost("tokens", 1)
+    assert {getattr(frame, "nonce", None) for frame in emitted} == {"n0nce"}
 
 
 def test_a_step_registers_at_its_execution(execution: ExecutionContext) -> None:

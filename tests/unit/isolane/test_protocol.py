@@ -295,3 +295,16 @@ def test_a_step_that_returns_a_deeper_value_fails_as_with_all_that_cannot_be_kep
     with pytest.raises(StepError, match=r"returned what cannot be kept: .*deeper") as failed:
         check_kept("node n returned", nested(MAX_DEPTH + 1))
     assert failed.value.code is Code.POLICY_VIOLATION
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Log(step="a", level="info", message="", nonce="n"),
+        Progress(step="a", fraction=0.5, message="", nonce="n"),
+        Cost(step="a", kind="eur", amount=1.0, nonce="n"),
+        StepResult(step="a", attempt=0, status="succeeded", nonce="n"),
+    ],
+)
+def test_what_an_attempt_sends_carries_its_nonce(frame: Frame) -> None:
+    assert getattr(decode(encode(frame)), "nonce", None) == "n"

@@ -96,10 +96,18 @@ def test_an_unknown_field_is_refused(order: str, acme: TenantRef, globex: Tenant
 
 # --- checking
 def test_a_check_stores_nothing(order: str, acme: TenantRef, globex: TenantRef) -> None:
-    checked = push(program(acme, role=Role.VIEWER), path=f"{BLUEPRINTS}/validate")
+    checked = push(author(acme), path=f"{BLUEPRINTS}/validate")
     assert checked.status_code == 200
     assert (checked.json()["name"], checked.json()["nodes_known"]) == ("parcel", True)
     assert names(program(acme)) == ["order"]
+
+
+def test_a_check_is_for_those_who_may_publish(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    limited = program(acme, role=Role.AUTHOR, blueprints=["order"])
+    for client in (program(acme, role=Role.OPERATOR), member(acme, Role.VIEWER), limited):
+        problem(push(client, path=f"{BLUEPRINTS}/validate"), 403, "permission_denied")
 
 
 def test_before_the_first_worker_no_node_is_known(acme: TenantRef, globex: TenantRef) -> None:

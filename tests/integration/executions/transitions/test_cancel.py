@@ -3,13 +3,13 @@
 import pytest
 from django.db.models.functions import Now
 
-from executions.models import Execution, Step
+from executions.models import Execution, ExecutionEvent, Step
 from executions.services.executions import AlreadyEnded, request_cancel
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import claim_step
-from executions.transitions.close import hand_back
+from executions.transitions.close import close_execution, hand_back, set_outcome
 from executions.worker.machine import Machine
 from orchestrator.core.errors import NotFound
 from tenants.scope import TenantRef, tenant_scope
@@ -49,6 +49,38 @@ def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: Machine) -> Non
     assert (ticket.state, ticket.cancel_requested) == (TicketState.PLACED, True)
     assert run_of(acme, placement.execution_id).outcome == ""
     assert steps_of(acme, placement.execution_id)["one"] == "running"
+    assert events_of(acme, placement.execution_id)[2:] == ["execution.cancel_requested"]
+
+
+def test_who_asked_first_is_named_when_the_run_has_ended(acme: TenantRef, machine: Machine) -> None:
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme):
+        claim_step(placement, "one", worker="w1@test")
+        for actor in ("ann", "bob"):
+            asked = cancel(placement.execution_id, message=f"Cancelled by {actor}.", actor=actor)
+            assert asked == ExecutionState.RUNNING
+        requests = ExecutionEvent.objects.filter(kind="execution.cancel_requested")
+        assert [event.data for event in requests] == [
+            {"actor": "ann", "message": "Cancelled by ann."}
+        ]
+        assert set_outcome(placement, ExecutionState.CANCELLED, code="CANCELLED", message="cut")
+        assert close_execution(placement) == ExecutionState.CANCELLED
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.message) == ("cancelled", "Cancelled by ann.")
+    assert events_of(acme, placement.execution_id)[2:] == [
+        "execution.cancel_requested", "step.cancelled", "execution.cancelled",
+    ]  # fmt: skip
+
+
+def test_a_run_that_ends_otherwise_after_all_keeps_its_own_message(
+    acme: TenantRef, machine: Machine
+) -> None:
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme):
+        cancel(placement.execution_id, message="Cancelled by ann.")
+        assert set_outcome(placement, ExecutionState.FAILED, code="UNKNOWN_ERROR", message="broke")
+        assert close_execution(placement) == ExecutionState.FAILED
+    assert run_of(acme, placement.execution_id).message == "broke"
 
 
 @pytest.mark.parametrize("state", [StepState.PENDING, StepState.RETRYING])

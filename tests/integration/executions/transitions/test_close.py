@@ -196,10 +196,11 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
 
 
 # --- what a placement leaves for the next one
+@pytest.mark.parametrize("lost", [True, False])
 def test_a_cut_attempt_is_not_used_up_and_its_costs_are_said_to_be_unbilled(
-    acme: TenantRef, claimed: Placement
+    acme: TenantRef, claimed: Placement, lost: bool
 ) -> None:
-    assert give_back(acme, claimed)
+    assert give_back(acme, claimed, lost=lost)
     assert step_of(acme, claimed.execution_id, "one").attempt == 0
     with tenant_scope(acme):
         event = ExecutionEvent.objects.order_by("sequence").last()
@@ -220,6 +221,10 @@ def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
     step = step_of(acme, claimed.execution_id, "one")
     assert (step.state, step.attempt) == (StepState.PENDING, 2)
     assert (step.retry_at, step.recovering) == (retry_at, True)
+    with tenant_scope(acme):
+        event = ExecutionEvent.objects.order_by("sequence").last()
+    assert event is not None
+    assert event.data == {"epoch": 1, "reason": "worker lost"}  # its attempt has been billed
 
 
 def test_the_time_that_is_left_is_kept_for_the_next_placement(
@@ -310,6 +315,30 @@ def test_an_outcome_for_a_run_in_which_no_link_is_active(
     assert steps_of(acme, claimed.execution_id) == {"one": "cancelled", "two": "pending"}
     assert close(acme, claimed) == ExecutionState.CANCELLED
     assert steps_of(acme, claimed.execution_id)["two"] == StepState.CANCELLED
+
+
+@pytest.mark.parametrize("state", [StepState.RUNNING, StepState.RETRYING])
+@pytest.mark.parametrize("outcome", [ExecutionState.CANCELLED, ExecutionState.FAILED])
+def test_the_step_that_it_ends_has_an_event_of_its_own(
+    acme: TenantRef, claimed: Placement, outcome: ExecutionState, state: StepState
+) -> None:
+    with tenant_scope(acme):
+        Step.objects.filter(path="one").update(state=state)
+        assert set_outcome(claimed, outcome, code="WORKER_LOST", message="")
+        event = ExecutionEvent.objects.order_by("sequence").last()
+    assert event is not None
+    assert (event.kind, event.step) == (f"step.{outcome.value}", "one")
+    cut = {"unbilled": True} if state is StepState.RUNNING else {}
+    assert event.data == {"attempt": 1, "code": "WORKER_LOST", **cut}
+    assert close(acme, claimed) == outcome
+    assert events_of(acme, claimed.execution_id)[-1] == f"execution.{outcome.value}"
+
+
+def test_without_a_step_at_work_it_has_none(acme: TenantRef, machine: Machine) -> None:
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme):
+        assert set_outcome(placement, ExecutionState.CANCELLED, code="", message="")
+    assert events_of(acme, placement.execution_id) == ["execution.queued"]
 
 
 @pytest.mark.parametrize("stale", [False, True])

@@ -22,7 +22,7 @@ def number_of(tenant_id: str) -> int:
     return NUMBERS.setdefault(tenant_id, len(NUMBERS) + 1)
 
 
-PACKAGES = ("tests.nodes",)
+PACKAGES = ("tests.nodes", "tests.integration.resources.runtimes.nodes")
 
 
 def wait_until(condition: Callable[[], Any], timeout: float = 10.0) -> Any:

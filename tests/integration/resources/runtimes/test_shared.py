@@ -12,6 +12,7 @@ from isolane.results import Code
 from resources.runtimes.base import Placement, PoolExhaustedError, RuntimeStartError
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import (
+    PACKAGES,
     Driver,
     Start,
     is_gone,
@@ -28,7 +29,7 @@ def test_the_catalogue_describes_all_nodes(backend: SharedBackend) -> None:
     assert {"data.map", "test.add"} <= set(nodes)
     assert nodes["test.identity"].idempotent
     assert nodes["test.add"].parameters["required"] == ["a"]
-    assert set(catalogue.packages) == {"isolane", "tests.nodes"}
+    assert set(catalogue.packages) == {"isolane", *PACKAGES}
     assert catalogue.python.startswith("3.")
 
 
@@ -224,6 +225,21 @@ def test_a_clean_runner_is_used_again_without_traces(start: Start) -> None:
         "files": [],
         "in_home": True,
     }
+
+
+def test_what_a_step_changed_in_the_process_is_set_back_for_the_next_run(start: Start) -> None:
+    first = start(tenant_id="acme")
+    before = Driver(first).output("restless.look")
+    Driver(first).output("restless.leave")
+    changed = Driver(first).output("restless.look")
+    assert {name for name in before if before[name] == changed[name]} <= {"locale"}
+    assert first.close(5) == ()
+    second = start(tenant_id="acme", execution_id="e2")
+    assert second.pid == first.pid
+    driver = Driver(second)
+    assert driver.output("restless.look") == before
+    driver.output("test.speak")
+    assert driver.frames[0] == Log(step="pay", level="info", message="printed")
 
 
 def test_what_a_step_patched_is_seen_by_its_own_tenant_only(start: Start) -> None:

@@ -197,17 +197,53 @@ def test_a_step_may_report_so_many_costs_and_a_runtime_no_more(driver: Driver) -
     assert (result.code, result.cause) == (Code.UNKNOWN_ERROR, "ValueError")
     assert len(driver.frames) == COSTS_MAX
     assert driver.runtime.alive
-    forged = encode(Cost(step="pay", kind="tokens", amount=1.0)) * (COSTS_MAX + 1)
-    result = driver.run("test.write_to_stream", {"data": forged.hex()})
+    result = driver.run("restless.overcharge")
     assert result.code is Code.POLICY_VIOLATION
     assert result.message.endswith("Cost: more than 1000 reports of one attempt")
     assert not driver.runtime.alive
 
 
-def test_costs_of_another_step_are_dropped(driver: Driver) -> None:
-    forged = encode(Cost(step="other", kind="tokens", amount=1.0)).hex()
+@pytest.mark.parametrize("step", ["other", "pay"])  # of its own step, but without its nonce
+def test_costs_of_another_step_or_attempt_are_dropped(driver: Driver, step: str) -> None:
+    forged = encode(Cost(step=step, kind="tokens", amount=1.0)).hex()
     assert driver.run("test.write_to_stream", {"data": forged}, seconds=1).code is Code.TIMEOUT
     assert driver.frames == []
+
+
+# --- a thread that an earlier attempt has left
+def test_it_does_not_speak_for_the_next_attempt(driver: Driver) -> None:
+    driver.output("restless.leave_forger", {"with_result": False})
+    assert driver.output("restless.release_forger") == "own"
+    assert driver.frames == []
+
+
+def test_it_cannot_forge_the_result_of_the_next_attempt(driver: Driver) -> None:
+    """Step and number are the same, as after a loss; the runtime, which cannot be trusted any more, is killed."""
+    driver.output("restless.leave_forger", {"with_result": True})
+    result = driver.run("restless.release_forger")
+    assert (result.code, result.output) == (Code.POLICY_VIOLATION, None)
+    assert result.message.endswith("StepResult: for another step or attempt")
+    assert not driver.runtime.alive
+
+
+# --- codes that are not a node's to use
+RESERVED = (Code.CANCELLED, Code.WORKER_LOST, Code.OUTCOME_UNKNOWN, Code.CATALOGUE_MISSING)
+
+
+@pytest.mark.parametrize("code", RESERVED)
+def test_a_node_that_uses_a_code_of_the_platform_has_failed_with_an_unknown_error(
+    driver: Driver, code: Code
+) -> None:
+    result = driver.run("restless.fail", {"code": code.value})
+    said = f"the node failed with {code}, which only the platform may say: as it says"
+    assert (result.code, result.message) == (Code.UNKNOWN_ERROR, said)
+    assert driver.runtime.alive
+
+
+@pytest.mark.parametrize("code", sorted(set(Code) - set(RESERVED)))
+def test_all_other_codes_are_its_own_to_use(driver: Driver, code: Code) -> None:
+    result = driver.run("restless.fail", {"code": code.value})
+    assert (result.code, result.message) == (code, "as it says")
 
 
 def test_half_a_frame_cannot_hold_the_worker(driver: Driver) -> None:

@@ -12,8 +12,9 @@ import pytest
 from executions.blueprint.plan import plan
 from executions.sealing import seal, unseal
 from executions.semantics import memory as memory_module
-from executions.semantics.attempts import Attempt, Failure
+from executions.semantics.attempts import OVERDUE, Attempt, Failure
 from executions.semantics.budgets import Budget
+from executions.semantics.decisions import after_skip
 from executions.semantics.masking import MASK
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resumable import Resumable
@@ -209,7 +210,16 @@ def test_a_recovery_that_fails_ends_the_run_with_the_original_code() -> None:
 def test_a_run_that_ends_for_another_reason_during_a_recovery_says_that_reason(code: Code) -> None:
     attempt = Attempt(make_run(RECOVERED, {}), "one", number=2, recovers_from=BROKE)
     concluded = attempt.concluded(failed(code, "why"), run_is_over=code is Code.TIMEOUT)
-    assert (concluded.record.run_code, concluded.record.run_message) == (code, "why")
+    why = OVERDUE if code is Code.TIMEOUT else "why"
+    assert (concluded.record.run_code, concluded.record.run_message) == (code, why)
+
+
+def test_a_step_that_the_runs_own_time_ends_says_whose_time_it_was() -> None:
+    ended = failed(Code.TIMEOUT, "the step was ended at its deadline")
+    own = Attempt(make_run({}, {}), "one", number=1).concluded(ended).record
+    assert own.run_message == "the step was ended at its deadline"
+    over = Attempt(make_run({}, {}), "one", number=1).concluded(ended, run_is_over=True).record
+    assert (over.message, over.run_message) == (OVERDUE, OVERDUE)
 
 
 # --- what a result comes to
@@ -395,6 +405,86 @@ def test_messages_and_causes_are_masked() -> None:
         .record
     )
     assert (record.message, record.cause, record.run_message) == ("no ***", MASK, "no ***")
+
+
+def hiding(*steps: dict[str, Any], **fields: Any) -> Resumable:
+    """A run that was given a password."""
+    return make_run(*steps, given={"password": "hunter2", "n": 4711}, inputs=SENSITIVE, **fields)
+
+
+def test_what_a_step_returns_of_a_sensitive_input_is_sealed_though_nobody_marked_it() -> None:
+    run = hiding({}, {"with": {"said": "${steps.one.said}"}})
+    output = {"said": "it is hunter2", "hunter2": [1], "n": 4711}
+    record = Attempt(run, "one", number=1).concluded(done(output)).record
+    assert json.loads(record.output or "") == {"said": "it is ***", MASK: [1], "n": 4711}
+    assert unseal(EXECUTION, record.sealed_output or b"") == output
+    later = Attempt(run, "two", number=1)
+    assert prepared(later).parameters == {"said": "it is hunter2"}
+    assert later.concluded(done(1, "two")).record.inputs == '{"said":"it is ***"}'
+
+
+def test_what_a_step_sets_of_it_is_sealed_variable_by_variable() -> None:
+    run = hiding({}, {})
+    variables = {"v": {"deep": "hunter2"}, "w": 2}
+    record = Attempt(run, "one", number=1).concluded(done(None, variables=variables)).record
+    assert json.loads(record.variables or "") == {"v": {"deep": MASK}, "w": 2}
+    assert unseal(EXECUTION, record.sealed_variables or b"") == {"v": {"deep": "hunter2"}}
+    assert prepared(Attempt(run, "two", number=1)).variables == variables
+
+
+def test_the_runs_outputs_do_not_tell_it_either() -> None:
+    run = hiding({}, outputs={"o": "${steps.one}", "v": "v: ${vars.v}"})
+    record = Attempt(run, "one", number=1).concluded(done(["hunter2"], variables={"v": "hunter2"}))
+    assert json.loads(record.record.outputs or "") == {"o": [MASK], "v": "v: ***"}
+
+
+def test_outputs_that_cannot_be_resolved_say_why_without_it() -> None:
+    run = hiding({}, outputs={"n": "${steps.one[?@ > `1`] | hunter2}"})
+    record = Attempt(run, "one", number=1).concluded(done(["hunter2"])).record
+    assert record.run_code == Code.POLICY_VIOLATION
+    assert "hunter2" not in record.run_message
+
+
+def test_a_run_with_nothing_sensitive_looks_for_nothing() -> None:
+    run = make_run({}, {}, given={"password": "hunter2"})
+    record = Attempt(run, "one", number=1).concluded(done("hunter2", variables={"v": 1})).record
+    assert (record.output, record.sealed_output) == ('"hunter2"', None)
+    assert (record.variables, record.sealed_variables) == ('{"v":1}', None)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_kind_of_cost_that_tells_it_is_refused_and_not_kept(marked: bool) -> None:
+    run = hiding({"sensitive": ["token"]} if marked else {}, {})
+    secret = "t0ken" if marked else "hunter2"
+    heard = said(
+        Cost(step="one", kind=f"of_{secret}", amount=1), Cost(step="one", kind="eur", amount=2)
+    )
+    concluded = Attempt(run, "one", number=1).concluded(done({"token": "t0ken"}), heard)
+    assert concluded.result.code is Code.POLICY_VIOLATION
+    assert "kind contains what is sensitive" in concluded.record.message
+    assert concluded.record.costs == concluded.record.run_costs == {"eur": 2}
+    assert run.memory.scope()["steps"] == {}
+
+
+def test_variables_that_are_too_large_together_fail_the_step_that_sets_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_module, "MAX_VARIABLES_BYTES", 20)
+    run = make_run({}, {})
+    first = Attempt(run, "one", number=1).concluded(done(None, variables={"v": "y" * 10}))
+    assert first.result.code is None
+    second = Attempt(run, "two", number=1).concluded(done(None, "two", variables={"w": "y" * 10}))
+    assert second.result.code is Code.OUTPUT_TOO_LARGE
+    assert "variables" in second.record.message
+    assert run.memory.variables == {"v": "y" * 10}
+
+
+def test_an_attempt_that_was_cut_is_not_billed() -> None:
+    run = make_run({}, {})
+    decided = after_skip(run.plan, "one")
+    record = Attempt(run, "one", number=1).cut(decided).record
+    assert (record.code, record.unbilled) == (Code.OUTCOME_UNKNOWN, True)
+    assert not Attempt(run, "one", number=1).concluded(failed()).record.unbilled
 
 
 def test_variables_that_were_sealed_before_stay_sealed_when_others_are_set() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from executions.blueprint.plan import WHOLE
-from executions.semantics.masking import MASK, Masker, mask_fields
+from executions.semantics import masking
+from executions.semantics.masking import MASK, Masker, mask_fields, masked_inputs
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,122 @@ def test_a_text_is_found_in_quotes_too() -> None:
         masked = masker.mask(said)
         assert "ss" not in masked
         assert MASK in masked
+
+
+# --- in values
+def knowing(*texts: Any) -> Masker:
+    masker = Masker()
+    masker.learn(list(texts), {WHOLE})
+    return masker
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("is hunter2", "is ***"),
+        ({"a": ["hunter2", {"b": "x/hunter2/y"}]}, {"a": [MASK, {"b": "x/***/y"}]}),
+        ({"hunter2": 1, "of hunter2": 2}, {MASK: 1, "of ***": 2}),
+        ([4711, 14711, 4711.5, "14711"], [MASK, 14711, 4711.5, "1***"]),
+        ([True, None, 1.25], [True, None, MASK]),
+        (["hunt", "er2"], ["hunt", "er2"]),  # two texts are not one
+        ({"a": "", "b": []}, {"a": "", "b": []}),
+    ],
+)
+def test_values(value: Any, shown: Any) -> None:
+    masker = knowing("hunter2", 4711, 1.25)
+    assert masker.masked(value) == shown
+    assert masker.masked_items({"hunter2": value}) == {"hunter2": shown}  # a name of a blueprint
+
+
+def test_a_value_in_which_nothing_is_found_is_the_same() -> None:
+    value = {"a": [1, "open", {"b": None}]}
+    assert knowing("hunter2").masked(value) is value
+    assert Masker().masked(value) is value
+
+
+def test_what_is_not_touched_in_a_value_is_the_same() -> None:
+    value = {"a": ["hunter2"], "b": ["open"]}
+    shown = knowing("hunter2").masked(value)
+    assert shown["b"] is value["b"]
+    assert value == {"a": ["hunter2"], "b": ["open"]}
+
+
+def test_inputs_beside_a_sensitive_one_may_say_the_same() -> None:
+    inputs = {"password": "hunter2", "note": "it is hunter2", "short": "abc"}
+    assert masked_inputs(inputs, {"password", "missing"}) == {
+        "password": MASK, "note": "it is ***", "short": "abc",
+    }  # fmt: skip
+    assert masked_inputs(inputs, set()) == inputs
+
+
+@pytest.mark.parametrize(
+    ("text", "known"), [("hunter2", True), ("of_hunter2_x", True), ("hunter", False), ("", False)]
+)
+def test_it_says_whether_a_text_contains_what_it_knows(text: str, known: bool) -> None:
+    assert knowing("hunter2").knows(text) is known
+
+
+# --- where a text was cut
+SECRET = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "continued", "shown"),
+    [
+        ("key 01234567", True, False, "key ***"),
+        ("key 01234567", False, False, "key 01234567"),
+        ("key 0123", True, False, "key ***"),
+        ("key 012", True, False, "key 012"),  # too short to be told from other text
+        ("key 01234567…", False, False, "key ***…"),
+        ("89abcdef is it", False, True, "*** is it"),
+        ("89abcdef is it", False, False, "89abcdef is it"),
+        ("…89abcdef is it", False, False, "…*** is it"),
+        ("def is it", False, True, "def is it"),
+        ("456789ab", True, True, MASK),  # a piece from its middle
+        ("cdef and 0123", True, True, "*** and ***"),
+        (f"key {SECRET}", True, False, "key ***"),
+        (f"{SECRET} is it", False, True, "*** is it"),
+        ("0123 key 01234567", True, False, "0123 key ***"),
+        ("89abcdef key cdef", False, True, "*** key cdef"),
+        ("01230123", True, False, "0123***"),
+    ],
+)
+def test_at_a_cut_the_beginning_or_the_end_of_a_text_is_masked(
+    text: str, cut: bool, continued: bool, shown: str
+) -> None:
+    assert knowing(SECRET).mask(text, cut=cut, continued=continued) == shown
+
+
+def test_at_a_cut_the_longest_of_several_is_masked() -> None:
+    masker = knowing("hunter", "hunter2000", "2000")
+    assert masker.mask("by hunter20", cut=True) == "by ***"
+    assert masker.mask("nter2000 by", continued=True) == "*** by"
+
+
+# --- too much to look for
+@pytest.mark.parametrize(
+    ("limit", "most"), [("MAX_TEXTS", 2), ("MAX_CHARACTERS", len("hunter2" + "t0ken"))]
+)
+def test_who_knows_too_much_masks_everything(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(masking, limit, most)
+    masker = knowing("hunter2", "t0ken")
+    assert masker.mask("open") == "open"
+    masker.learn("one more", {WHOLE})
+    assert [masker.mask(text) for text in ("open", "of hunter2", "")] == [MASK, MASK, ""]
+    assert masker.masked({"a": "open"}) == {MASK: MASK}
+    assert masker.masked(["open"]) == [MASK]
+    assert [masker.masked(value) for value in ("open", 5, None, True, 0)] == [
+        MASK, MASK, None, True, 0,
+    ]  # fmt: skip
+    assert masker.masked_items({"a": "open", "b": None}) == {"a": MASK, "b": None}
+    assert masker.knows("of hunter2")
+    assert not masker.knows("open")
+
+
+def test_very_many_texts_cost_no_more_than_some() -> None:
+    """What was a minute of masking for such a run is a look at one flag."""
+    masker = knowing(*(f"secret {number}" for number in range(20_000)))
+    assert masker._ordered == []
+    assert masker.mask("line") == MASK

@@ -87,32 +87,47 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_outputs_and_variables_fit_up_to_the_limit_together(limit: int) -> None:
     memory = make_memory(outputs={"one": "x" * 38}, variables={"v": "y" * 12})  # 40 and 20 bytes
-    assert memory.fits("two", b"z" * 40, {})
-    assert not memory.fits("two", b"z" * 41, {})
-    assert memory.fits("two", b"z" * 40, {"v": "a" * 12})  # in place of what was there
-    assert not memory.fits("two", b"z" * 40, {"v": "a" * 13})
-    assert not memory.fits("two", b"z" * 40, {"w": 1})
+    assert memory.excess("two", b"z" * 40, {}) == ""
+    assert memory.excess("two", b"z" * 41, {}) == (
+        "All outputs and variables of the run together have 101 bytes of JSON, over the limit of 100."
+    )
+    assert not memory.excess("two", b"z" * 40, {"v": "a" * 12})  # in place of what was there
+    assert memory.excess("two", b"z" * 40, {"v": "a" * 13})
+    assert memory.excess("two", b"z" * 40, {"w": 1})
 
 
 def test_asking_whether_it_fits_remembers_nothing(limit: int) -> None:
     memory = make_memory()
     for _ in range(3):
-        assert memory.fits("two", b"z" * 90, {})
+        assert not memory.excess("two", b"z" * 90, {})
     assert memory.scope()["steps"] == {}
 
 
 def test_a_step_that_runs_again_takes_its_own_place(limit: int) -> None:
     memory = make_memory()
     memory.remember("two", dump("z" * 90), {})
-    assert memory.fits("two", b"z" * 90, {})
-    assert not memory.fits("one", b"z" * 90, {})
+    assert not memory.excess("two", b"z" * 90, {})
+    assert memory.excess("one", b"z" * 90, {})
 
 
 def test_what_was_remembered_counts(limit: int) -> None:
     memory = make_memory()
     memory.remember("one", dump("z" * 38), {"v": "y" * 12})
-    assert memory.fits("two", b"z" * 40, {})
-    assert not memory.fits("two", b"z" * 41, {})
+    assert not memory.excess("two", b"z" * 40, {})
+    assert memory.excess("two", b"z" * 41, {})
+
+
+def test_variables_have_a_limit_of_their_own_since_every_step_is_sent_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_module, "MAX_VARIABLES_BYTES", 20)
+    memory = make_memory(variables={"v": "y" * 4})  # 12 bytes
+    assert not memory.excess("two", b"z" * 100, {"v": "y" * 12})
+    assert not memory.excess("two", b"", {"w": 12})
+    assert not memory.excess("two", b"", {"w": 123})
+    assert memory.excess("two", b"", {"w": 1234}).startswith(
+        "All variables of the run together have 21 bytes of JSON, over the limit of 20"
+    )
 
 
 # --- what is sensitive
@@ -127,7 +142,7 @@ def test_what_is_sensitive_is_there_to_use_and_masked_to_show() -> None:
         "steps": {"two": {"token": MASK, "n": 1}},
         "vars": {"key": MASK, "open": 2},
     }
-    assert memory.sensitive_variables == {"key"}
+    assert memory.hidden_variables() == {"key": "k3yy"}
     assert memory.masker.mask("hunter2 t0ken k3yy") == "*** *** ***"
 
 
@@ -152,6 +167,52 @@ def test_a_memory_that_is_read_again_knows_what_to_mask() -> None:
         outputs={"two": {"token": "t0ken"}},
         variables={"key": "k3yy"},
         sensitive_variables=frozenset({"key"}),
-        sensitive=["token"],
+        sensitive=["token", "key"],
     )
     assert memory.masker.mask("hunter2 t0ken k3yy") == "*** *** ***"
+
+
+# --- what is sensitive is followed
+def test_what_is_known_is_masked_in_what_nobody_marked() -> None:
+    memory = make_memory(inputs={"password": "hunter2"}, sensitive=["token"])
+    memory.remember("one", dump({"a": ["is hunter2"], "n": 1}), {"v": "hunter2", "open": [1]})
+    assert memory.output("one") == {"a": ["is hunter2"], "n": 1}
+    assert memory.shown_output("one") == {"a": ["is ***"], "n": 1}
+    assert memory.shown_variables() == {"v": MASK, "open": [1]}
+    assert memory.hidden_variables() == {"v": "hunter2"}
+    assert memory.variables == {"v": "hunter2", "open": [1]}
+
+
+def test_a_variable_that_was_sealed_for_what_was_found_in_it_hides_no_more_than_that() -> None:
+    found = frozenset({"v"})
+    memory = make_memory(
+        inputs={"password": "hunter2"},
+        variables={"v": {"user": "annabel", "p": "hunter2"}},
+        sensitive_variables=found,
+        sensitive=["token"],
+    )
+    assert memory.shown_variables() == {"v": {"user": "annabel", "p": MASK}}
+    assert memory.masker.mask("annabel") == "annabel"
+
+
+def test_what_was_found_in_it_may_be_gone_from_the_memory_and_then_all_of_it_is_hidden() -> None:
+    memory = make_memory(
+        variables={"v": "k3yy"}, sensitive_variables=frozenset({"v"}), sensitive=["token"]
+    )
+    assert memory.shown_variables() == {"v": MASK}
+    assert memory.hidden_variables() == {"v": "k3yy"}
+
+
+def test_a_masked_name_is_no_variable_when_the_memory_is_read_again() -> None:
+    memory = make_memory(inputs={"password": "hunter2"}, sensitive=["token"])
+    memory.remember("one", b"null", {"of_hunter2": 1})
+    shown, hidden = memory.shown_variables(), memory.hidden_variables()
+    assert (shown, hidden) == ({"of_***": 1}, {"of_hunter2": 1})
+    again = make_memory(
+        inputs={"password": "hunter2"},
+        variables=shown | hidden,
+        sensitive_variables=frozenset(hidden),
+        sensitive=["token"],
+    )
+    assert again.variables == {"of_hunter2": 1}
+    assert "hunter2" not in str(again.shown_variables())

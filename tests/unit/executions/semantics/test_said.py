@@ -6,9 +6,12 @@ from itertools import count
 
 import pytest
 
+from executions.blueprint.plan import WHOLE
+from executions.semantics.masking import Masker
 from executions.semantics.records import Line
 from executions.semantics.said import MAX_COST_KINDS, Said
 from isolane.protocol import Cost, Log, Progress
+from isolane.text import LINE_MAX
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -70,3 +73,23 @@ def test_too_many_kinds_of_cost_are_refused_and_not_kept(said: Said) -> None:
     assert "more than 20 kinds" in said.refused
     assert len(said.costs) == MAX_COST_KINDS
     assert said.costs["kind_0"] == 2
+
+
+def test_pieces_of_a_line_that_is_too_long_are_known_as_such(said: Said) -> None:
+    for level, message in (
+        ("info", "x" * LINE_MAX), ("warning", "between"), ("info", "x" * LINE_MAX), ("info", "x"), ("info", "new"),
+    ):  # fmt: skip
+        said.hear(Log(step="one", level=level, message=message))  # type: ignore[arg-type]  # a literal
+    assert [(line.continued, line.cut) for line in said.take_lines()] == [
+        (False, True), (False, False), (True, True), (True, False), (False, False),
+    ]  # fmt: skip
+
+
+def test_a_text_that_crosses_from_piece_to_piece_is_masked_in_both(said: Said) -> None:
+    masker = Masker()
+    masker.learn("t0ken-of-the-step", {WHOLE})
+    said.hear(log("x" * (LINE_MAX - 5) + "t0ken"))
+    said.hear(log("-of-the-step is it"))
+    first, second = (line.masked_by(masker).message for line in said.take_lines())
+    assert first == "x" * (LINE_MAX - 5) + "***"
+    assert second == "*** is it"

@@ -7,6 +7,7 @@ import pytest
 import redis
 from celery.exceptions import Ignore
 
+from executions.models import ExecutionEvent
 from executions.services.executions import request_cancel
 from executions.states import ExecutionState, TicketState
 from executions.transitions.fence import Placement
@@ -78,8 +79,9 @@ def test_a_cancel_ends_a_backoff_at_once(
     with pytest.raises(StepFailed, match="CANCELLED"):
         link.result(timeout=5)
     run = run_of(acme, placement.execution_id)
-    assert (run.state, run.code) == ("cancelled", "CANCELLED")
+    assert (run.state, run.code, run.message) == ("cancelled", "CANCELLED", "Cancelled by ann.")
     assert steps_of(acme, placement.execution_id) == {"s1": "cancelled", "s2": "cancelled"}
+    assert events_of(acme, placement.execution_id)[-2:] == ["step.cancelled", "execution.cancelled"]
     assert ticket_of(placement.execution_id) is None
     assert epochs_closed(machine, placement) == [1]
     assert len(runs_of(machine, placement)) == 1
@@ -316,3 +318,10 @@ def test_a_recovery_that_is_cut_runs_again(
     again = place(acme, placement.execution_id, machine)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     assert [run.uses for run in runs_of(machine, placement)] == ["flaky", "rescue", "rescue"]
+
+
+def test_what_a_cut_attempt_cost_is_said_to_be_unbilled(acme: TenantRef, lost: Machine) -> None:
+    placement = lose(acme, lost, {"uses": "flaky", "guarantee": "at_most_once"})
+    with tenant_scope(acme):
+        ended = ExecutionEvent.objects.get(execution_id=placement.execution_id, kind="step.failed")
+    assert (ended.data["code"], ended.data["unbilled"]) == ("OUTCOME_UNKNOWN", True)

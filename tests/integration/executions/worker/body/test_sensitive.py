@@ -175,6 +175,42 @@ def test_everywhere_it_is_shown_masked(acme: TenantRef, links: Links, placement:
     ]  # fmt: skip
 
 
+def test_what_nobody_marked_but_tells_it_is_sealed_too_and_still_there_after_a_loss(
+    acme: TenantRef, machine: Machine, links: Links, superuser: Server, broker: "redis.Redis"
+) -> None:
+    leak = {"text": f"with {PASSWORD}", PASSWORD: [KEY]}
+    script(
+        machine,
+        flaky=setting(leak, copy=[PASSWORD], open="seen", **{KEY.replace("-", "_"): 1}),
+        work=echo,
+    )
+    later = {"with": {"t": "${steps.s1.text}", "v": "${vars.copy}"}}
+    placement = start(
+        acme,
+        machine,
+        {"uses": "flaky"},
+        later,
+        {"with": {"t": "${steps.s2.t}"}},
+        given={"password": PASSWORD, "key": KEY.replace("-", "_"), "also": KEY},
+        inputs={"properties": {name: {"sensitive": True} for name in ("password", "key", "also")}},
+        outputs={"t": "${steps.s1.text}", "v": "${vars.copy}"},
+    )
+    run_link(links, placement, "s1")
+    assert_nowhere(superuser, broker)
+    with tenant_scope(acme):
+        assert hand_back(placement, reason="test", lost=True)
+    again = place(acme, placement.execution_id, machine)
+    run = drive(acme, links, again)
+    assert run.state == ExecutionState.SUCCEEDED
+    assert_nowhere(superuser, broker)
+    assert runs_of(machine, placement)[1].parameters == {"t": f"with {PASSWORD}", "v": [PASSWORD]}
+    variables = {"copy": [PASSWORD], "open": "seen", KEY.replace("-", "_"): 1}
+    assert runs_of(machine, placement)[-1].variables == variables
+    assert step_of(acme, run.id, "s1").output == {"text": "with ***", "***": ["***"]}
+    assert run.variables == {"copy": ["***"], "open": "seen", "***": 1}
+    assert run.outputs == {"t": "with ***", "v": ["***"]}
+
+
 def test_what_is_sealed_is_no_use_to_another_run(
     acme: TenantRef, machine: Machine, links: Links, placement: Placement, superuser: Server
 ) -> None:

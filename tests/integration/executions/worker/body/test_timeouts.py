@@ -9,8 +9,11 @@ from django.db.models.functions import Now
 
 from executions.placement.admission import admit
 from executions.placement.models import Ticket
+from executions.semantics.attempts import OVERDUE
+from executions.semantics.said import Said
 from executions.states import ExecutionState
 from executions.transitions.fence import Placement
+from executions.worker.journal import Journal
 from executions.worker.lease import LeaseLoop
 from executions.worker.links import Links, StepFailed
 from executions.worker.machine import Machine
@@ -58,7 +61,7 @@ def leave(tenant: TenantRef, placement: Placement, seconds: float) -> None:
 def assert_timed_out(tenant: TenantRef, machine: Machine, placement: Placement) -> None:
     run = run_of(tenant, placement.execution_id)
     assert (run.state, run.code) == ("timed_out", "TIMEOUT")
-    assert "its own timeout" in run.message or run.message == "too late"
+    assert run.message == OVERDUE
     assert ticket_of(placement.execution_id) is None
     assert machine.contexts.get(placement.key) is None
 
@@ -128,6 +131,26 @@ def test_a_steps_own_timeout_is_a_failure_of_the_step(
     placement = start(acme, machine, {"uses": "flaky", "on_failure": mode}, {})
     assert drive(acme, links, placement).state == ended
     assert step_of(acme, placement.execution_id, "s1").code == "TIMEOUT"
+
+
+def test_a_step_that_ended_in_time_has_its_own_timeout_though_its_lines_are_slow_to_write(
+    acme: TenantRef, machine: Machine, links: Links, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = start(acme, machine, {"uses": "flaky", "on_failure": "continue"}, {})
+    clock = [1000.0]
+    monkeypatch.setattr("executions.worker.body.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("executions.transitions.claim.time.monotonic", lambda: clock[0])
+    close = Journal.close
+
+    def slow(self: Journal) -> Said:
+        clock[0] += 3600
+        return close(self)
+
+    monkeypatch.setattr(Journal, "close", slow)
+    script(machine, flaky=fails(Code.TIMEOUT, "too late"))
+    assert run_link(links, placement, "s1")
+    assert step_of(acme, placement.execution_id, "s1").message == "too late"
+    assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
 
 
 @pytest.mark.parametrize("mode", MODES)
