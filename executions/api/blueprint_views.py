@@ -95,7 +95,7 @@ class ValidateView(BlueprintView):
 
     permission_by_method: ClassVar = {
         "GET": Permission.BLUEPRINT_VIEW,
-        "POST": Permission.BLUEPRINT_VIEW,
+        "POST": Permission.BLUEPRINT_EDIT,
     }
 
     @extend_schema(exclude=True)
@@ -111,6 +111,7 @@ class ValidateView(BlueprintView):
     def post(self, request: Request) -> Response:
         """Check a blueprint as for publishing, and store nothing."""
         document = validate_text(_source(request))
+        require(caller(request), Permission.BLUEPRINT_EDIT, document["name"])
         known = bool(catalogue_nodes())
         return Response({"name": document["name"], "document": document, "nodes_known": known})
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from executions.states import ExecutionState
+
 # Of a run and of its steps: what may hold a tenant's data.
-WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "message"})
+WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "message", "cause"})
 # Of an event: what the platform itself says.
 EVENT_DATA = frozenset({
     "attempt", "code", "epoch", "fraction", "last_log", "lines", "ms", "reason", "recovering", "retry_s",
@@ -14,8 +16,8 @@ EVENT_DATA = frozenset({
 def run_without_data(body: dict[str, Any]) -> dict[str, Any]:
     """A run as it is rendered, without what steps were given, gave back or said."""
     shown = _without_data(body)
-    if not body["finished_at"]:
-        # Why it waits is the platform's word; how it ended may be a step's.
+    if body["state"] == ExecutionState.QUEUED and not body["code"]:
+        # Why it waits is the platform's word; how it ends may be a step's, and is known before its context is gone.
         shown["message"] = body["message"]
     return {**shown, "steps": [_without_data(step) for step in body["steps"]]}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from executions.blueprint.errors import InvalidBlueprint, shown
 from executions.blueprint.failures import check_failures, check_guarantee
+from executions.blueprint.inputs import known_inputs
 from executions.blueprint.nodes import NodeInfo
 from executions.blueprint.parameters import check_parameters
 from executions.blueprint.plan import PlannedStep, plan
@@ -15,7 +16,7 @@ from executions.blueprint.suggestions import instead_of
 def check_document(document: Mapping[str, Any], nodes: Mapping[str, NodeInfo]) -> None:
     """Refuse what cannot run as written; while no node is known, all names are taken."""
     planned = plan(document)
-    check_references(planned)
+    check_references(planned, known_inputs(document.get("inputs", {})))
     for step, written in zip(planned.steps, document["steps"], strict=True):
         check_failures(step, written)
         if nodes:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jsonschema.exceptions import best_match
 
+from executions.blueprint import durations
 from executions.blueprint.errors import InvalidBlueprint, shown
 from executions.blueprint.inputs import check_inputs_schema
 from executions.blueprint.keywords import BoundedValidator
@@ -68,7 +69,15 @@ def _unknown_field(error: Any, where: str) -> InvalidBlueprint:
     )
 
 
+def _with_unit(written: Any) -> str:
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        return shown(f"{written}s")
+    return "one such as 30s or 5m"
+
+
 def _reason(error: Any) -> str:
+    if error.validator == "type" and error.schema.get("pattern") == durations.PATTERN:
+        return f"{shown(repr(error.instance))} is no duration; write {_with_unit(error.instance)}."
     if error.validator == "pattern":
         # A pattern says little to people; its description says what would fit.
         return f"{shown(repr(error.instance))} does not fit: {error.schema['description']}"

@@ -21,7 +21,7 @@ MAX_REFERENCES = 200  # in one step
 ROOTS = ("inputs", "steps", "vars")
 RECOVERY_ROOTS = (*ROOTS, "error")  # code, message and step of the failure that is recovered from
 REFERENCE = re.compile(r"\$\{([^{}]+)\}")
-_OPENING = "${"
+OPENING = "${"
 
 
 def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
@@ -46,7 +46,7 @@ def holds(text: str, scope: Mapping[str, Any]) -> bool:
 def has_references(value: Any) -> bool:
     """Whether there is anything to resolve inside a value."""
     if isinstance(value, str):
-        return _OPENING in value
+        return OPENING in value
     if isinstance(value, Mapping):
         return any(has_references(item) for item in value.values())
     return isinstance(value, list) and any(has_references(item) for item in value)
@@ -58,7 +58,7 @@ def texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
         yield where, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if _OPENING in key:
+            if OPENING in key:
                 raise BadReference(
                     f"{where}: a key holds '${{'; only values have references.", field=where
                 )
@@ -77,7 +77,7 @@ def check_text(text: str) -> None:
     """Refuse a text with a reference that is not whole: it would stay as it is, silently."""
     if "$${" in text:
         raise BadReference("'$${' is no escape, and a reference cannot follow a '$'.")
-    if any(_OPENING in between for between in REFERENCE.split(text)[::2]):
+    if any(OPENING in between for between in REFERENCE.split(text)[::2]):
         raise BadReference(
             f"'{shown(text)}' has a '${{' that begins no reference; write ${{inputs.name}},"
             " without braces inside."
@@ -105,7 +105,7 @@ class _Resolver:
     def resolve(self, value: Any) -> Any:
         """A value with its references replaced."""
         if isinstance(value, str):
-            return self._text(value) if _OPENING in value else value
+            return self._text(value) if OPENING in value else value
         if isinstance(value, Mapping):
             return {key: self.resolve(inner) for key, inner in value.items()}
         if isinstance(value, list):

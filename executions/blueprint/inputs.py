@@ -1,5 +1,6 @@
 """A run's inputs, and the JSON Schema that a blueprint has for them. Pure."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,15 +9,16 @@ from jsonschema.exceptions import SchemaError, UnknownType, ValidationError, bes
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.errors import SHOWN, InvalidBlueprint, shown
 from executions.blueprint.keywords import (
-    UNSUPPORTED,
     BoundedValidator,
     PatternError,
     bounded,
     compiled,
 )
 from executions.blueprint.paths import child, item, path_of
+from executions.blueprint.plan import sensitive_inputs
+from executions.blueprint.subschemas import check_refs
 from executions.blueprint.work import TooMuchWork
 from isolane.protocol import ProtocolError, dump
 from orchestrator.core.errors import InvalidInput
@@ -27,8 +29,19 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Below these stand names, not keywords; and below those plain values.
 _NAMES = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
 _VALUES = frozenset({"const", "default", "dependentRequired", "enum", "examples"})
+_INSTEAD = {
+    "unevaluatedItems": "items",
+    "unevaluatedProperties": "additionalProperties",
+    "$dynamicRef": "$ref",
+}
+# What these say of all inputs has names in it, and no values.
+_OF_NAMES = frozenset({"additionalProperties", "dependentRequired", "required"})
 # By default jsonschema fetches a $ref to any URL, file: included; an empty registry fetches nothing.
 _FETCHES_NOTHING: Registry[Any] = Registry()
+
+
+class WantsText(InvalidInput):
+    """A number, a truth value or null came where text is wanted; where inputs are typed, that is easily done."""
 
 
 def check_inputs(document: Mapping[str, Any], inputs: Any) -> None:
@@ -39,13 +52,22 @@ def check_inputs(document: Mapping[str, Any], inputs: Any) -> None:
         raise _refused(f"{unstorable}.") from None
     if size > MAX_INPUTS_BYTES:
         raise _refused(f"{size} bytes of JSON are over the limit of {MAX_INPUTS_BYTES}.")
-    if error := _first_error({"type": "object", **document.get("inputs", {})}, inputs):
-        raise _refused(shown(error.message), "inputs" + error.json_path.removeprefix("$"))
+    schema = document.get("inputs", {})
+    if error := _first_error({"type": "object", **schema}, inputs):
+        raise _refusal(error, sensitive_inputs(schema))
+
+
+def known_inputs(schema: Mapping[str, Any]) -> frozenset[str] | None:
+    """The names of all that a run can be given; None where the schema allows any, or names that fit a pattern."""
+    if schema.get("additionalProperties") is not False or schema.get("patternProperties"):
+        return None
+    return frozenset(schema.get("properties", {}))
 
 
 def check_inputs_schema(schema: Mapping[str, Any]) -> None:
     """Refuse what is no JSON Schema, or one that cannot be checked within bounds."""
     _refuse_dialects(schema)
+    check_refs(schema, "$.inputs")
     try:
         # No formats: that of a pattern would be Python's, and RE2 is asked below.
         Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
@@ -56,8 +78,8 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
     _check_marks(schema)
     count = 0
     for where, keyword, value in _keywords(schema, "$.inputs"):
-        if keyword in UNSUPPORTED:
-            raise _unfit(where, "this keyword is not supported; additionalProperties and items are")
+        if keyword in _INSTEAD:
+            raise _unfit(where, f"this keyword is not supported; use {_INSTEAD[keyword]}")
         for pattern in _patterns(keyword, value):
             count += 1
             if count > MAX_PATTERNS:
@@ -92,17 +114,37 @@ def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
         raise _refused(
             "checking them against the blueprint's schema takes too much work; simplify one of them."
         ) from None
-    except (Unresolvable, RecursionError):
-        raise _refused(
-            "the blueprint's schema has a $ref that leads nowhere; it may point into itself only."
-        ) from None
+    except RecursionError:
+        raise _refused("they are nested too deeply for the blueprint's schema.") from None
     except (
         *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
-        UnknownType,
+        *(Unresolvable, UnknownType),
     ):
-        # A $ref may point at what is no schema, and there nothing was checked when publishing.
-        raise _refused("the blueprint's schema has a $ref to what is no schema.") from None
+        # Such as a number that is too long for what the schema asks of it.
+        raise _refused("they cannot be checked against the blueprint's schema.") from None
     return found
+
+
+def _refusal(error: ValidationError, sensitive: frozenset[str]) -> InvalidInput:
+    """What does not fit, and what would; of a sensitive input no part is quoted, not even a name inside it."""
+    path = list(error.absolute_path)
+    where, reason = "inputs" + error.json_path.removeprefix("$"), error.message
+    if path and path[0] in sensitive:
+        where, reason = path_of(path[:1], "inputs"), f"it does not fit: {_asked(error)}"
+    elif sensitive and not path and error.validator not in _OF_NAMES:
+        reason = f"they do not fit: {_asked(error)}"
+    kind = WantsText if _wants_text(error) else InvalidInput
+    return kind(f"{shown(where)}: {shown(reason)}", field=shown(where))
+
+
+def _asked(error: ValidationError) -> str:
+    asked = json.dumps({error.validator: error.validator_value}, ensure_ascii=False)
+    return f"its schema asks for {asked}" if len(asked) <= SHOWN // 2 else f"see {error.validator}"
+
+
+def _wants_text(error: ValidationError) -> bool:
+    typed = len(error.absolute_path) == 1 and not isinstance(error.instance, str | list | dict)
+    return typed and error.validator == "type" and error.validator_value == "string"
 
 
 def _refused(reason: str, where: str = "inputs") -> InvalidInput:

@@ -21,7 +21,6 @@ _CACHED = 1024
 # A separator or a quote can make a text grow without limit; text around a reference does the same.
 _GROWING = frozenset({"join", "to_string"})
 _FUNCTIONS: frozenset[str] = frozenset(Functions.FUNCTION_TABLE) - _GROWING
-_STEPS = "steps"
 _CHAINS = frozenset({"index_expression", "pipe", "subexpression"})
 _PROJECTIONS = frozenset({"filter_projection", "projection", "value_projection"})
 
@@ -30,8 +29,12 @@ class _On(Enum):
     """What a part of an expression looks at."""
 
     ROOT = auto()
+    INPUTS = auto()
     STEPS = auto()
     OTHER = auto()
+
+
+_WITHIN = {"inputs": _On.INPUTS, "steps": _On.STEPS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +42,8 @@ class Expression:
     """A checked expression."""
 
     roots: frozenset[str]  # the names that it begins with, such as inputs
-    steps: tuple[str, ...]  # the keys of the steps that it needs, as written
+    inputs: tuple[str, ...]  # the names of the inputs that it needs, as written
+    steps: tuple[str, ...]  # likewise the keys of steps
     path: tuple[str, ...]  # of a plain path, its names; else nothing
     tree: Any
 
@@ -74,7 +78,8 @@ def parsed(text: str) -> Expression:
         roots=frozenset(
             _begins_with(node) for on, node in found if on is _On.ROOT and _leads(node)
         ),
-        steps=tuple(node["value"] for on, node in found if on is _On.STEPS and _is_field(node)),
+        inputs=_fields(found, _On.INPUTS),
+        steps=_fields(found, _On.STEPS),
         path=_plain_path(tree),
         tree=tree,
     )
@@ -103,13 +108,17 @@ def _looks(on: _On, kind: str, children: list[Any]) -> list[_On]:
         return [on for _ in children]
     looks = [on]
     for before in children[:-1]:
-        into_steps = kind in _CHAINS and looks[-1] is _On.ROOT and _is_field(before, _STEPS)
-        looks.append(_On.STEPS if into_steps else _On.OTHER)
+        into = kind in _CHAINS and looks[-1] is _On.ROOT and _is_field(before)
+        looks.append(_WITHIN.get(before["value"], _On.OTHER) if into else _On.OTHER)
     return looks
 
 
-def _is_field(node: Any, name: str | None = None) -> bool:
-    return node["type"] == "field" and name in (None, node["value"])
+def _fields(found: list[tuple[_On, Any]], wanted: _On) -> tuple[str, ...]:
+    return tuple(node["value"] for on, node in found if on is wanted and _is_field(node))
+
+
+def _is_field(node: Any) -> bool:
+    return bool(node["type"] == "field")
 
 
 def _leads(node: Any) -> bool:

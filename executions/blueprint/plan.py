@@ -131,7 +131,7 @@ def plan(document: Mapping[str, Any]) -> Plan:
         outputs=document.get("outputs", {}),
         budget={kind: Decimal(str(most)) for kind, most in document.get("budget", {}).items()},
         labels=document.get("labels", {}),
-        sensitive_inputs=_sensitive_inputs(document.get("inputs", {})),
+        sensitive_inputs=sensitive_inputs(document.get("inputs", {})),
     )
 
 
@@ -170,7 +170,8 @@ def _sensitive(marked: Any) -> frozenset[str]:
     return frozenset({WHOLE}) if marked is True else frozenset(marked or ())
 
 
-def _sensitive_inputs(schema: Mapping[str, Any]) -> frozenset[str]:
+def sensitive_inputs(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the inputs that a schema marks."""
     properties = schema.get("properties", {})
     return frozenset(
         name

@@ -8,51 +8,42 @@ import yaml
 
 from executions.blueprint.document import check
 from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.numbers import know_exponents
 from executions.blueprint.source import Source, lines_of
 from isolane.protocol import ProtocolError, dump
 
 MAX_DOCUMENT_BYTES = 256 * 1024
-MAX_DOCUMENT_DEPTH = 50  # PyYAML's time grows with the square of the depth
+MAX_DOCUMENT_DEPTH = 50
+MAX_DOCUMENT_NODES = (
+    40_000  # keys, values, lists and mappings; a thousand steps with all fields have fewer
+)
 MAX_NUMBER_LENGTH = 400  # characters; Python refuses very long ones, and base 60 takes long
 
+# With libyaml, which PyYAML's wheels bring along, reading takes a tenth of the time.
+_Parser: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what YAML takes silently, and small texts that would take much time or memory.
 
-    Aliases multiply values, depth the work; both are looked at before what they lead to is read.
-    """
+class _Loader(_Parser):  # type: ignore[misc]  # which one it is depends on the machine
+    """Refuses what YAML takes silently."""
 
-    _depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]  # its stub has no types
-        if isinstance(event, yaml.AliasEvent):
-            raise _not_taken(event, "uses YAML aliases (*name); write the value out")
-        if isinstance(event, yaml.CollectionStartEvent) and self._depth == MAX_DOCUMENT_DEPTH:
-            raise _not_taken(event, f"is nested deeper than {MAX_DOCUMENT_DEPTH} levels")
-        self._depth += 1
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's own signature
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's own signature
         seen: set[str] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str | int | float | None):
                 raise _refusal("a key that is neither text nor number", key_node)
             # In JSON all keys are text, so 1 and "1" are the same.
-            name = json.dumps({key: None})
+            name = key if isinstance(key, str) else json.dumps(key)
             if name in seen:
                 raise _refusal("a key that its mapping already has", key_node)
             seen.add(name)
         return super().construct_mapping(node, deep)
 
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
         _refuse_long(node)
         return super().construct_yaml_int(node)
 
-    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> Any:
         _refuse_long(node)
         number = super().construct_yaml_float(node)
         if not math.isfinite(number):
@@ -67,6 +58,7 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.refuse_date)
+know_exponents(_Loader)
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -79,9 +71,12 @@ def read(text: str) -> Source:
     if len(text.encode(errors="replace")) > MAX_DOCUMENT_BYTES:
         raise InvalidBlueprint(f"The document is larger than {MAX_DOCUMENT_BYTES // 1024} KiB.")
     try:
+        _refuse_bombs(text)
         document, node = _load(text)
     except yaml.MarkedYAMLError as error:
-        line, problem = _line(error.problem_mark), shown(str(error.problem))
+        # What is missing at the end, libyaml finds on the line after it.
+        line = min(_line(error.problem_mark), len(text.splitlines()))
+        problem = shown(str(error.problem))
         raise InvalidBlueprint(f"Line {line} is not YAML: {problem}.") from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         # PyYAML lets Python's own errors through where a tag does not fit its value.
@@ -92,6 +87,24 @@ def read(text: str) -> Source:
     with source.located():
         check(source.document)
     return source
+
+
+def _refuse_bombs(text: str) -> None:
+    """Refuse a small text that would take much time or memory, before anything is built from it.
+
+    Aliases multiply values, depth the work, and a list of short values takes a hundred times its text.
+    """
+    depth = nodes = 0
+    for event in yaml.parse(text, Loader=_Parser):
+        if isinstance(event, yaml.AliasEvent):
+            raise _not_taken(event, "uses YAML aliases (*name); write the value out")
+        nodes += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DOCUMENT_DEPTH:
+            raise _not_taken(event, f"is nested deeper than {MAX_DOCUMENT_DEPTH} levels")
+        if nodes > MAX_DOCUMENT_NODES:
+            raise _not_taken(event, f"has more than {MAX_DOCUMENT_NODES} keys and values")
 
 
 def _load(text: str) -> tuple[Any, yaml.Node | None]:

@@ -1,11 +1,12 @@
 """Whether the references of a blueprint can be met: each is whole, and needs only what comes before. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from executions.blueprint.errors import BadReference, InvalidBlueprint, shown
 from executions.blueprint.expressions import (
     MAX_REFERENCES,
+    OPENING,
     RECOVERY_ROOTS,
     REFERENCE,
     ROOTS,
@@ -14,22 +15,37 @@ from executions.blueprint.expressions import (
     expressions,
     texts,
 )
-from executions.blueprint.parsing import quoted
+from executions.blueprint.parsing import Expression, quoted
+from executions.blueprint.paths import child
 from executions.blueprint.plan import Plan, PlannedStep
 from executions.blueprint.suggestions import instead_of
 
 
-def check_references(plan: Plan) -> None:
-    """Refuse references that nothing can meet; the outputs may refer to every step."""
+def check_references(plan: Plan, inputs: Collection[str] | None = None) -> None:
+    """Refuse references that nothing can meet; the outputs may refer to every step.
+
+    `inputs` are the names of all that a run can be given; None where its schema allows any.
+    """
     keys = [step.path for step in plan.steps]
     for step in plan.steps:
-        _check_step(step, keys)
-    _References("$.outputs", keys, keys).check(plan.outputs)
+        where = f"$.steps[{step.position}]"
+        _check_step(step, _References(where, keys[: step.position], keys, inputs))
+    _References("$.outputs", keys, keys, inputs).check(plan.outputs)
+    _refuse_in_labels(plan.labels)
 
 
-def _check_step(step: PlannedStep, keys: list[str]) -> None:
+def _refuse_in_labels(labels: Mapping[str, str]) -> None:
+    """Labels are those of the version: what finds a run must be known before it has values."""
+    for name, text in labels.items():
+        if OPENING in text:
+            where = child("$.labels", name)
+            raise InvalidBlueprint(
+                f"{where} is {shown(repr(text))}; a label holds no references.", field=where
+            )
+
+
+def _check_step(step: PlannedStep, references: "_References") -> None:
     where = f"$.steps[{step.position}]"
-    references = _References(where, keys[: step.position], keys)
     if step.when is not None:
         if not REFERENCE.fullmatch(step.when):
             raise InvalidBlueprint(
@@ -47,10 +63,17 @@ def _check_step(step: PlannedStep, keys: list[str]) -> None:
 class _References:
     """Checks the references of one step, and counts them."""
 
-    def __init__(self, where: str, earlier: Collection[str], known: Collection[str]) -> None:
+    def __init__(
+        self,
+        where: str,
+        earlier: Collection[str],
+        known: Collection[str],
+        inputs: Collection[str] | None,
+    ) -> None:
         self._where = where
         self._earlier = frozenset(earlier)
         self._known = known
+        self._inputs = inputs
         self._left = MAX_REFERENCES
 
     def check(self, value: Any, name: str = "", roots: tuple[str, ...] = ROOTS) -> None:
@@ -69,15 +92,28 @@ class _References:
     def _check_text(self, path: str, text: str, found: list[str], roots: tuple[str, ...]) -> None:
         try:
             check_text(text)
-            needed = [(each, key) for each in found for key in check_expression(each, roots).steps]
+            checked = [(each, check_expression(each, roots)) for each in found]
         except BadReference as bad:
             raise BadReference(f"{path}: {bad.detail}", field=path) from None
-        for expression, key in needed:
-            if key not in self._earlier:
-                raise InvalidBlueprint(f"{path}: {self._missing(expression, key)}", field=path)
+        for written, expression in checked:
+            if missing := self._missing(expression):
+                raise InvalidBlueprint(f"{path}: {quoted(written)} needs {missing}", field=path)
 
-    def _missing(self, expression: str, key: str) -> str:
-        needs = f"{quoted(expression)} needs step {shown(repr(key))}"
+    def _missing(self, expression: Expression) -> str:
+        """What an expression needs in vain, with the way out; else nothing."""
+        for key in expression.steps:
+            if key not in self._earlier:
+                return self._missing_step(key)
+        known = self._inputs
+        for name in expression.inputs if known is not None else ():
+            if known is not None and name not in known:
+                return (
+                    f"input {shown(repr(name))}, which no run can have; {instead_of(name, known)}"
+                )
+        return ""
+
+    def _missing_step(self, key: str) -> str:
+        needs = f"step {shown(repr(key))}"
         if key in self._known:
             return f"{needs}, which does not come before."
         return f"{needs}, which there is not; {instead_of(key, self._earlier)}"

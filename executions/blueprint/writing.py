@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from executions.blueprint.numbers import know_exponents
 from executions.blueprint.schema import DOCUMENT_SCHEMA, RECOVER, RESOURCE, RETRY, STEP
 
 
@@ -17,6 +18,9 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, _: Any) -> bool:
         return True
+
+
+know_exponents(_Dumper)
 
 
 def as_yaml(document: Mapping[str, Any]) -> str:

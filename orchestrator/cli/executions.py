@@ -14,20 +14,22 @@ from typing import Any
 import click
 from rich.table import Table
 
-from executions.api.history_serializers import EventSerializer
-from executions.api.serializers import ExecutionDetailSerializer
+from executions.api.history_serializers import CostSerializer, EventSerializer
+from executions.api.serializers import ExecutionDetailSerializer, amount_text
 from executions.api.withholding import event_without_data, run_without_data
 from executions.dispatch import admit_and_send
 from executions.models import Execution, StepLog
+from executions.selectors import cost_totals, execution, find_execution, labelled, last_step
+from executions.selectors import costs as found_costs
 from executions.selectors import events as found_events
-from executions.selectors import execution, find_execution, labelled, last_step
 from executions.selectors import executions as found
 from executions.selectors import logs as found_logs
 from executions.services.executions import Request, request_cancel, submit_once
 from executions.services.executions import replay as replay_run
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from orchestrator.cli.django import CONSOLE
-from orchestrator.cli.texts import input_pair, plain
+from orchestrator.cli.platform import PlatformGroup
+from orchestrator.cli.texts import input_pair, plain, typed_inputs
 from orchestrator.cli.viewer import HINT, Viewer, tenant_options
 from tenants.roles import Permission
 from tenants.scope import tenant_scope
@@ -36,7 +38,7 @@ POLL_SECONDS = 0.3
 BATCH = 500  # lines or events that are read at once
 
 
-@click.group()
+@click.group(cls=PlatformGroup)
 def executions() -> None:
     """Runs of a tenant: submit, replay, follow, show and cancel them."""
 
@@ -87,7 +89,8 @@ def submit(
         requested_by=viewer.name,
         idempotency_key=idempotency_key,
     )
-    submitted = submit_once(viewer.tenant, request)
+    with typed_inputs():
+        submitted = submit_once(viewer.tenant, request)
     if not submitted.is_new:
         click.echo("The key was used before; this is the run that it made.", err=True)
     _started(viewer, submitted.execution, wait=wait)
@@ -208,6 +211,29 @@ def logs(*, execution_id: str, tenant: str, api_key: str | None, step: str, foll
     for line in _lines(viewer, run, step=step, follow=follow):
         where = f"{line.step}#{line.attempt}"
         click.echo(f"{line.at:%H:%M:%S} {where} {line.level} {plain(line.message)}")
+
+
+@executions.command()
+@click.argument("execution_id")
+@tenant_options
+@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+def costs(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool) -> None:
+    """Print what each attempt of a run's steps cost, and all of them together."""
+    viewer = Viewer(tenant, api_key)
+    with tenant_scope(viewer.tenant):
+        run = find_execution(execution_id, viewer.reach)
+        found = CostSerializer(found_costs(run), many=True).data
+        totals = cost_totals(run)
+    if as_json:
+        for record in found:
+            click.echo(json.dumps(record, default=str))
+        return
+    table = Table("step", "attempt", "kind", "amount")
+    for record in found:
+        table.add_row(record["step"], str(record["attempt"]), record["kind"], record["amount"])
+    CONSOLE.print(table)
+    for kind, amount in totals.items():
+        click.echo(f"{kind}: {amount_text(amount)}")
 
 
 def _started(viewer: Viewer, run: Execution, *, wait: bool) -> None:

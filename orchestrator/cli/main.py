@@ -54,7 +54,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is called, so that --help needs no database settings."""
+    """Imports a command when it is called, so that --help is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order above."""

@@ -11,31 +11,37 @@ from executions.blueprint.nodes import NodeInfo
 from executions.blueprint.suggestions import instead_of
 from executions.services.blueprints import catalogue_nodes
 from orchestrator.cli.django import CONSOLE
-from orchestrator.core.errors import NotFound, Unavailable
+from orchestrator.cli.platform import PlatformGroup
+from orchestrator.cli.viewer import api_key_option
+from orchestrator.core.errors import Forbidden, NotFound, Unavailable
+from tenants.roles import Permission
+from tenants.services.api_keys import caller_of_key
 
 
-@click.group()
+@click.group(cls=PlatformGroup)
 def nodes() -> None:
     """What steps can use, as the workers describe it."""
 
 
 @nodes.command("list")
-def list_() -> None:
+@api_key_option
+def list_(api_key: str | None) -> None:
     """List the nodes that a run submitted now can use."""
     table = Table("node", "what it does", "declared")
-    for node in sorted(_known().values(), key=lambda node: node.name):
+    for node in sorted(_known(api_key).values(), key=lambda node: node.name):
         table.add_row(node.name, escape(node.summary), _declared(node))
     CONSOLE.print(table)
 
 
 @nodes.command()
 @click.argument("name")
+@api_key_option
 @click.option(
     "--json", "as_json", is_flag=True, help="For programs; the parameters as a JSON Schema."
 )
-def show(*, name: str, as_json: bool) -> None:
+def show(*, name: str, api_key: str | None, as_json: bool) -> None:
     """Show the node NAME and its parameters."""
-    known = _known()
+    known = _known(api_key)
     if name not in known:
         raise NotFound(f"There is no node {name!r}; {instead_of(name, known)}", field="name")
     node = known[name]
@@ -48,7 +54,9 @@ def show(*, name: str, as_json: bool) -> None:
     CONSOLE.print(_parameters(node))
 
 
-def _known() -> dict[str, NodeInfo]:
+def _known(api_key: str | None) -> dict[str, NodeInfo]:
+    if api_key and not caller_of_key(api_key).may(Permission.BLUEPRINT_VIEW):
+        raise Forbidden(f"The API key lacks {Permission.BLUEPRINT_VIEW}; see --api-key.")
     known = catalogue_nodes()
     if not known:
         raise Unavailable("No worker has started yet, so no node is known; start one.")

@@ -6,7 +6,6 @@ PostgreSQL nor Redis, and stores nothing. Failure: exit 1 if the run does not su
 
 import contextlib
 import json
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -20,15 +19,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from executions.blueprint.checking import check_document
-from executions.blueprint.nodes import nodes_of
 from executions.blueprint.reading import read
 from executions.local import LocalEngine, LocalRun, LocalStep
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from orchestrator.cli.django import CONSOLE
-from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of
-from resources.runtimes.base import RuntimeBackend, RuntimeStartError
-from resources.runtimes.shared import SharedBackend
+from orchestrator.cli.local_nodes import local_runner, node_options, nodes_in
+from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of, typed_inputs
+from resources.runtimes.base import RuntimeBackend
 
 SHOWN = 60  # characters of an output in the table
 
@@ -48,27 +46,7 @@ SHOWN = 60  # characters of an output in the table
     type=click.IntRange(0, 2**SEED_BITS - 1),
     help="Of the run's random numbers and backoffs; the same seed gives the same again.",
 )
-@click.option(
-    "--package",
-    "packages",
-    multiple=True,
-    metavar="NAME",
-    help="Repeatable; a Python package with nodes. If none is named, those of ISOLANE_NODE_PACKAGES.",
-)
-@click.option(
-    "--task-package",
-    "tasks",
-    multiple=True,
-    metavar="NAME",
-    help="Repeatable; a package whose functions steps use as task:… If none, ISOLANE_TASK_PACKAGES.",
-)
-@click.option(
-    "--path",
-    "paths",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Repeatable; a folder to import from, beside that of FILE and those of ISOLANE_NODE_PATHS.",
-)
+@node_options
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON, for programs.")
 def run(
     *,
@@ -92,14 +70,9 @@ def run(
     isolane run flows/shout.yaml --local --package greetings --input name=Ada --seed 7
     """
     inputs = dict(input_pair(pair) for pair in pairs)
-    folders = [file.resolve().parent, *paths, *_words("ISOLANE_NODE_PATHS", os.pathsep)]
-    with _runner(
-        packages=packages or _words("ISOLANE_NODE_PACKAGES"),
-        tasks=tasks or _words("ISOLANE_TASK_PACKAGES"),
-        paths=folders,
-    ) as backend:
+    with local_runner(file, packages=packages, tasks=tasks, paths=paths) as backend:
         document = _checked(file, backend)
-        with _cancelled_by_signal() as cancelled:
+        with _cancelled_by_signal() as cancelled, typed_inputs():
             engine = LocalEngine(
                 document,
                 inputs,
@@ -140,31 +113,12 @@ class Terminal:
         click.secho(f"waiting {seconds:.1f} s", dim=True, err=True)
 
 
-def _words(variable: str, separator: str = ",") -> tuple[str, ...]:
-    value = os.environ.get(variable, "")
-    if separator == os.pathsep:
-        return tuple(word for word in value.split(separator) if word)
-    return tuple(value.replace(separator, " ").split())
-
-
-@contextlib.contextmanager
-def _runner(*, packages: Any, tasks: Any, paths: Any) -> Iterator[RuntimeBackend]:
-    backend = SharedBackend(level="shared", size=1, packages=packages, tasks=tasks, paths=paths)
-    try:
-        yield backend
-    finally:
-        backend.stop()
-
-
 def _checked(file: Path, backend: RuntimeBackend) -> dict[str, Any]:
     with located(file):
         source = read(text_of(file))
-        try:
-            described = backend.describe()
-        except RuntimeStartError as error:
-            raise click.ClickException(f"The nodes cannot be loaded: {error}") from None
+        known = nodes_in(backend)
         with source.located():
-            check_document(source.document, nodes_of(asdict(node) for node in described.nodes))
+            check_document(source.document, known)
     return source.document
 
 

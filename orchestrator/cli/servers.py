@@ -3,19 +3,20 @@
 import click
 from django.conf import settings
 
+from orchestrator.cli.platform import PlatformCommand
 from orchestrator.core.errors import Unavailable
 from orchestrator.flower import serve
 from tenants.provisioning import migrate as migrate_all
 
 
-@click.command()
+@click.command(cls=PlatformCommand)
 def migrate() -> None:
     """Bring public, the template and every tenant's schema up to date (needs DATABASE_OWNER_URL)."""
     migrate_all(lambda schema: click.echo(f"  {schema}"))
     click.echo("All schemas are up to date.")
 
 
-@click.command()
+@click.command(cls=PlatformCommand)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", default=5555, show_default=True, type=click.IntRange(1, 65535))
 def flower(address: str, port: int) -> None:

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from executions.services.offboarding import advance_deletion
 from orchestrator.cli.django import CONSOLE, actor
+from orchestrator.cli.platform import PlatformGroup
 from orchestrator.core.errors import InvalidInput, Unavailable
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
@@ -18,7 +19,7 @@ from tenants.statuses import TenantStatus
 WAIT_SECONDS = 120
 
 
-@click.group()
+@click.group(cls=PlatformGroup)
 def tenants() -> None:
     """Customers: make, list, suspend, resume and delete them."""
 
@@ -51,7 +52,9 @@ def create(
         max_running=max_running,
         actor=actor(),
     )
-    click.echo(f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first")
+    click.echo(
+        f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first --role author"
+    )
 
 
 @tenants.command("set")

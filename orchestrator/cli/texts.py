@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.inputs import WantsText
 from orchestrator.core.errors import InvalidInput
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -45,6 +46,18 @@ def input_pair(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+@contextlib.contextmanager
+def typed_inputs() -> Iterator[None]:
+    """Within, a number that came where text is wanted is refused with the way to type text."""
+    try:
+        yield
+    except WantsText as error:
+        name = (error.field or "").removeprefix("inputs.")
+        raise WantsText(
+            f"{error.detail}; to give text, write --input '{name}=\"…\"'", field=error.field
+        ) from None
 
 
 def plain(text: str) -> str:

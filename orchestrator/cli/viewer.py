@@ -59,13 +59,19 @@ class Viewer:
 
 def tenant_options(command: Command) -> Command:
     """`--tenant` and `--api-key`."""
-    command = click.option("--tenant", required=True, help="The tenant's name.")(command)
+    return api_key_option(
+        click.option("--tenant", required=True, help="The tenant's name.")(command)
+    )
+
+
+def api_key_option(command: Command) -> Command:
+    """`--api-key` alone."""
     return click.option(
         "--api-key",
         envvar="ISOLANE_API_KEY",
         show_envvar=True,
         metavar="KEY",
-        help="Act as this key's owner; needed to see inputs, outputs and logs.",
+        help="Act as this key's owner, with its rights; needed to see inputs, outputs and logs of runs.",
     )(command)
 
 

@@ -7,10 +7,18 @@ import pytest
 import yaml
 
 from executions.models import Blueprint
-from orchestrator.core.errors import InvalidInput, NotFound, Unavailable
+from orchestrator.core.errors import (
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
+from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import offer_nodes
 from tests.integration.orchestrator.cli.conftest import Isolane
+from tests.integration.orchestrator.cli.test_runs import key_of
 
 SOURCE = "name: parcel\nsteps:\n  - key: ship\n    uses: shop.ship\n"
 
@@ -87,6 +95,60 @@ def test_versions_are_shown_and_compared(isolane: Isolane, file: Path) -> None:
         isolane(*diff, "globex")
     listed = isolane("blueprints", "list", "--tenant", "acme").output
     assert "│ parcel    │ 2      │ 2        │" in listed
+
+
+def test_a_key_acts_with_its_own_rights(
+    isolane: Isolane, file: Path, acme: TenantRef, globex: TenantRef
+) -> None:
+    offer_nodes()
+    push(isolane, file, "acme")
+    operator = ("--api-key", key_of(acme))
+    author = ("--api-key", key_of(acme, role=Role.AUTHOR))
+    file.write_text(SOURCE + "    timeout: 5s\n")
+    for command in (("push", "--tenant", "acme"), ("validate", "--tenant", "acme"), ("validate",)):
+        with pytest.raises(Forbidden, match="lacks blueprint:edit on blueprint 'parcel'"):
+            isolane("blueprints", *command, str(file), *operator)
+        assert isolane("blueprints", *command, str(file), *author).exit_code == 0
+    for looking in (("list",), ("show", "parcel"), ("diff", "parcel", "1", "2")):
+        assert isolane("blueprints", *looking, "--tenant", "acme", *operator).exit_code == 0
+
+
+def test_a_key_of_another_tenant_or_of_nobody_is_refused(
+    isolane: Isolane, file: Path, acme: TenantRef, globex: TenantRef
+) -> None:
+    offer_nodes()
+    push(isolane, file, "acme")
+    foreign = ("--tenant", "acme", "--api-key", key_of(globex, role=Role.ADMIN))
+    for command in (
+        ("push", str(file)),
+        ("validate", str(file)),
+        ("list",),
+        ("show", "parcel"),
+        ("diff", "parcel", "1", "1"),
+    ):
+        with pytest.raises(Unauthenticated, match="not one of tenant 'acme'"):
+            isolane("blueprints", *command, *foreign)
+    for asked in (
+        ("blueprints", "validate", str(file)),
+        ("nodes", "list"),
+        ("nodes", "show", "x"),
+    ):
+        with pytest.raises(Unauthenticated, match="not valid"):
+            isolane(*asked, "--api-key", "isl_nonsense")
+    assert isolane("nodes", "list", "--api-key", key_of(globex, role=Role.VIEWER)).exit_code == 0
+
+
+def test_a_key_for_other_blueprints_finds_nothing(
+    isolane: Isolane, file: Path, acme: TenantRef, globex: TenantRef
+) -> None:
+    push(isolane, file, "acme")
+    limited = ("--tenant", "acme", "--api-key", key_of(acme, "payroll", role=Role.AUTHOR))
+    for command in (("show", "parcel"), ("diff", "parcel", "1", "1")):
+        with pytest.raises(NotFound, match="There is no blueprint 'parcel'"):
+            isolane("blueprints", *command, *limited)
+    assert "parcel" not in isolane("blueprints", "list", *limited).output
+    with pytest.raises(Forbidden, match="lacks blueprint:edit on blueprint 'parcel'"):
+        isolane("blueprints", "push", str(file), *limited)
 
 
 def test_nodes_are_listed_and_shown(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:

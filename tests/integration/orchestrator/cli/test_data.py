@@ -7,7 +7,7 @@ import pytest
 import redis
 from django.utils import timezone
 
-from executions.models import Execution, ExecutionEvent, Step, StepLog
+from executions.models import CostRecord, Execution, ExecutionEvent, Step, StepLog
 from executions.selectors import parse_id
 from orchestrator.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from tenants.roles import Role
@@ -28,7 +28,9 @@ def run(broker: "redis.Redis", acme: TenantRef, globex: TenantRef) -> str:
     run = submit_order(acme)
     execution_id, now = parse_id(run), timezone.now()
     with tenant_scope(acme):
-        Step.objects.update(inputs={"x": DATA}, output=DATA, code="TIMEOUT", message=DATA)
+        Step.objects.update(
+            inputs={"x": DATA}, output=DATA, code="TIMEOUT", message=DATA, cause=DATA
+        )
         Execution.objects.update(
             state="failed", finished_at=now, inputs={"x": DATA}, outputs=DATA, variables={"x": DATA},
             code="TIMEOUT", message=DATA,
@@ -59,9 +61,44 @@ def test_without_a_key_states_and_codes_are_shown_and_no_data(isolane: Isolane, 
     )
     assert body["finished_at"]
     assert not {"inputs", "outputs", "variables", "message"} & set(body)
-    assert not {"inputs", "output", "message"} & set(body["steps"][0])
+    assert not {"inputs", "output", "message", "cause"} & set(body["steps"][0])
     with pytest.raises(Forbidden, match="ISOLANE_API_KEY"):
         isolane("executions", "logs", run, "--tenant", "acme")
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "shown"),
+    [("queued", "", True), ("running", "TIMEOUT", False), ("running", "", False)],
+)
+def test_a_message_is_shown_while_it_is_the_platforms_own(
+    isolane: Isolane, run: str, acme: TenantRef, state: str, code: str, shown: bool
+) -> None:
+    with tenant_scope(acme):
+        Execution.objects.update(state=state, finished_at=None, code=code, outputs=None)
+    body = json.loads(isolane("executions", "show", run, "--tenant", "acme").stdout)
+    assert ("message" in body) is shown
+
+
+def test_costs_are_printed(isolane: Isolane, run: str, acme: TenantRef, globex: TenantRef) -> None:
+    spent = (("fetch", 1, "tokens", "3.5"), ("fetch", 2, "tokens", "4"), ("ship", 1, "eur", "0.10"))
+    with tenant_scope(acme):
+        for step, attempt, kind, amount in spent:
+            CostRecord.objects.create(
+                execution_id=parse_id(run), step=step, attempt=attempt, kind=kind, amount=amount, at=timezone.now(),
+            )  # fmt: skip
+    costs = ("executions", "costs", run, "--tenant", "acme")
+    printed = isolane(*costs).stdout.splitlines()
+    assert printed[-2:] == ["eur: 0.1", "tokens: 7.5"]
+    assert [row.split()[1:8:2] for row in printed if "fetch" in row] == [
+        ["fetch", "1", "tokens", "3.5"],
+        ["fetch", "2", "tokens", "4"],
+    ]
+    records = [json.loads(line) for line in isolane(*costs, "--json").stdout.splitlines()]
+    assert [(record["step"], record["amount"]) for record in records] == [
+        ("fetch", "3.5"),
+        ("fetch", "4"),
+        ("ship", "0.1"),
+    ]
 
 
 def test_with_a_key_all_is_shown(
@@ -130,7 +167,7 @@ def test_a_key_for_other_blueprints_finds_nothing(
     isolane: Isolane, run: str, acme: TenantRef
 ) -> None:
     limited = ("--tenant", "acme", "--api-key", key_of(acme, "payroll"))
-    for command in ("show", "events", "logs", "cancel", "replay"):
+    for command in ("show", "events", "logs", "costs", "cancel", "replay"):
         with pytest.raises(NotFound, match=f"There is no execution {run}"):
             isolane("executions", command, run, *limited)
     assert run not in isolane("executions", "list", *limited).output
@@ -150,7 +187,7 @@ def test_a_key_acts_with_its_own_rights(isolane: Isolane, run: str, acme: Tenant
     assert made.requested_by.startswith("key:isl_")
 
 
-@pytest.mark.parametrize("command", ["show", "events", "logs", "cancel", "replay"])
+@pytest.mark.parametrize("command", ["show", "events", "logs", "costs", "cancel", "replay"])
 def test_another_tenants_run_is_not_found(
     isolane: Isolane, run: str, globex: TenantRef, command: str
 ) -> None:

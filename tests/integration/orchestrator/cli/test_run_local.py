@@ -107,7 +107,7 @@ def test_an_unexpected_exception_is_traced_to_the_authors_line(flow: Path) -> No
     [
         ("{key: one, uses: own.bom}", "flow.yaml:3: $.steps[0].uses: there is no node 'own.bom'"),
         ("{key: one, uses: own.boom, with: {kee: x}}", "flow.yaml:3: $.steps[0].with"),
-        ("{key: one", "flow.yaml:4: is not YAML"),
+        ("{key: one", "flow.yaml:3: is not YAML"),
     ],
 )
 def test_a_wrong_blueprint_is_refused_with_file_and_line(flow: Path, step: str, said: str) -> None:

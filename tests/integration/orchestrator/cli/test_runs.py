@@ -171,3 +171,20 @@ def test_an_input_must_be_a_pair(isolane: Isolane, pair: str) -> None:
 def test_an_input_that_is_no_json_is_text(isolane: Isolane, acme: TenantRef) -> None:
     with pytest.raises(InvalidInput, match="'seven' is not of type 'integer'"):
         isolane("executions", "submit", "order", "--tenant", "acme", "--input", "order_id=seven")
+
+
+@pytest.mark.usefixtures("pushed")
+def test_a_number_where_text_is_wanted_is_refused_with_the_way_to_type_text(
+    isolane: Isolane, tmp_path: Path, acme: TenantRef, globex: TenantRef
+) -> None:
+    file = tmp_path / "card.yaml"
+    file.write_text(
+        "name: card\ninputs: {properties: {card: {type: string, sensitive: true}}}\n"
+        "steps: [{key: ship, uses: shop.ship}]\n"
+    )
+    isolane("blueprints", "push", str(file), "--tenant", "acme")
+    submit_card = ("executions", "submit", "card", "--tenant", "acme", "--input")
+    with pytest.raises(InvalidInput, match=r"""write --input 'card="…"'$""") as refused:
+        isolane(*submit_card, "card=4111111111111111")
+    assert "4111" not in refused.value.detail
+    assert isolane(*submit_card, 'card="4111111111111111"').exit_code == 0

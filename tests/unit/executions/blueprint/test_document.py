@@ -102,6 +102,8 @@ def test_durations(timeout: str, seconds: float) -> None:
         ("name: !!timestamp abc", "Line 1 .* a date"),
         ("name: a\nx: 2026-13-45", "Line 2 .* a date.* in quotes"),
         ("name: a\nx: .inf", "Line 2 .* a number without end"),
+        ("name: a\nx: 1e400", "Line 2 .* a number without end"),
+        ("name: a\nx: [" + "1," * 120_000 + "]", "line 2: .* more than 40000 keys and values"),
         ("name: " + "x" * MAX_DOCUMENT_BYTES, "larger than 256 KiB"),
     ],
 )
@@ -114,6 +116,30 @@ def test_text_that_is_refused_before_it_is_a_document(text: str, said: str) -> N
 def test_what_yaml_knows_and_json_does_not_is_refused(value: str) -> None:
     with pytest.raises(InvalidBlueprint, match="JSON"):
         parse(f"name: flow\nsteps: [{{key: a, uses: n, with: {{x: {value}}}}}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e300", 1e300), ("1e-7", 1e-7), ("-1E+3", -1000.0), ("0.5e1", 5.0)]
+)
+def test_a_number_with_an_exponent_is_a_number(text: str, number: float) -> None:
+    document = parse(f"name: flow\nsteps: [{{key: a, uses: n, with: {{x: {text}}}}}]")
+    assert document["steps"][0]["with"] == {"x": number}
+
+
+@pytest.mark.parametrize("text", ["e3", "1e", "1e3s", "01e3", "1_0e3", "+1e3"])
+def test_what_json_does_not_take_as_a_number_stays_text(text: str) -> None:
+    document = parse(f"name: flow\nsteps: [{{key: a, uses: n, with: {{x: {text}}}}}]")
+    assert document["steps"][0]["with"] == {"x": text}
+
+
+def test_a_thousand_steps_with_all_their_fields_can_be_read() -> None:
+    step = (
+        "- key: step{0}\n  uses: nodes.work\n  with: {{a: '${{inputs.a}}', b: {0}}}\n  when: ${{inputs.a}}\n"
+        "  on_failure: retry\n  retry: {{attempts: 5, then: continue}}\n  timeout: 5s\n"
+        "  guarantee: best_effort\n  idempotency_key: k{0}\n  sensitive: [a]\n"
+    )
+    steps = "".join(step.format(number) for number in range(1000))
+    assert len(parse(f"name: flow\nsteps:\n{steps}")["steps"]) == 1000
 
 
 def test_keys_become_text_as_in_json() -> None:

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from executions.blueprint.errors import BadReference
+from executions.blueprint.evaluation import evaluate
 from executions.blueprint.parsing import MAX_EXPRESSION, parsed
+from executions.blueprint.work import Work
 
 
 @pytest.mark.parametrize("expression", ["inputs..id", "inputs.[", "steps.my-step.x", "inputs.'"])
@@ -33,6 +35,20 @@ def test_an_expression_that_is_no_jmespath(expression: str) -> None:
 )
 def test_the_steps_that_an_expression_needs(expression: str, keys: list[str]) -> None:
     assert list(parsed(expression).steps) == keys
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("inputs.a.x", ["a"]),
+        ("inputs.a || length(inputs.b) > inputs.c", ["a", "b", "c"]),
+        ("steps.inputs.a", []),
+        ("inputs | a", ["a"]),
+        ("inputs.rows[?inputs.x].y", ["rows"]),
+    ],
+)
+def test_the_inputs_that_an_expression_needs(expression: str, names: list[str]) -> None:
+    assert list(parsed(expression).inputs) == names
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,7 @@ def test_a_plain_path_finds_what_jmespath_finds(value: Any) -> None:
     expression = parsed("inputs.a.b")
     scope = {"inputs": value}
     assert expression.path
-    assert expression.search(scope) == expression.compiled.search(scope)
+    assert expression.search(scope, Work(0)) == evaluate(expression.tree, scope, Work(1000))
 
 
 def test_an_expression_is_parsed_once() -> None:

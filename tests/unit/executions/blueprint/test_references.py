@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.inputs import known_inputs
 from executions.blueprint.plan import plan
 from executions.blueprint.references import check_references
 
@@ -12,7 +13,8 @@ from executions.blueprint.references import check_references
 def check(*steps: dict[str, Any], **fields: Any) -> None:
     """Check a document with steps s0, s1, … that have these fields."""
     written = [{"key": f"s{i}", "uses": "work", **given} for i, given in enumerate(steps)]
-    check_references(plan({"name": "flow", "steps": written, **fields}))
+    document = {"name": "flow", "steps": written, **fields}
+    check_references(plan(document), known_inputs(fields.get("inputs", {})))
 
 
 def recovery(**parameters: Any) -> dict[str, Any]:
@@ -102,6 +104,42 @@ def test_a_step_has_so_many_references_and_no_more() -> None:
     assert refused.value.field == "$.steps[0].with"
     with pytest.raises(BadReference, match="at most 200 references"):
         check({"with": most, "when": "${inputs.c}"})
+
+
+CLOSED = {"properties": {"name": {}}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"with": {"x": ["${inputs.nmae}"]}}, "$.steps[0].with.x[0]"),
+        ({"when": "${inputs.name && inputs.nmae}"}, "$.steps[0].when"),
+        (recovery(x="a ${inputs.nmae.first}"), "$.steps[0].recover.with.x"),
+    ],
+)
+def test_an_input_that_no_run_can_have_is_refused(fields: dict[str, Any], path: str) -> None:
+    check(fields)
+    with pytest.raises(
+        InvalidBlueprint, match=r"no run can have; did you mean 'name'\?"
+    ) as refused:
+        check(fields, inputs=CLOSED)
+    assert refused.value.field == path
+
+
+def test_outputs_need_inputs_that_there_are() -> None:
+    check(
+        {"with": {"x": "${inputs.name} ${inputs}"}}, inputs=CLOSED, outputs={"a": "${inputs.name}"}
+    )
+    with pytest.raises(InvalidBlueprint, match="needs input 'other'") as refused:
+        check({}, inputs=CLOSED, outputs={"a": "${inputs.other}"})
+    assert refused.value.field == "$.outputs.a"
+
+
+def test_a_label_is_no_reference() -> None:
+    check({}, labels={"team": "$5"})
+    with pytest.raises(InvalidBlueprint, match="a label holds no references") as refused:
+        check({}, labels={"team": "${inputs.team}"})
+    assert refused.value.field == "$.labels.team"
 
 
 def _replaced(value: Any, key: str) -> Any:

@@ -95,7 +95,9 @@ def test_what_fits(document: dict[str, Any]) -> None:
         (document(express="yes"), "$.express", "type 'boolean'"),
         (document(timeout="999ms"), "$.timeout", "between 1 s and 7 d"),
         (document(timeout="soon"), "$.timeout", "between 1 s and 7 d"),
-        (document(timeout=5), "$.timeout", "type 'string'"),
+        (document(timeout=5), "$.timeout", "5 is no duration; write 5s"),
+        (with_step(timeout=0.5), "$.steps[0].timeout", "write 0.5s"),
+        (with_step(timeout=True), "$.steps[0].timeout", "such as 30s or 5m"),
         (document(resources={"db": {"type": "database"}}), "$.resources.db", "'definition'"),
         (
             document(resources={"db": {"type": "x", "definition": "x", "scop": "step"}}),

@@ -39,10 +39,17 @@ def test_the_order_in_which_it_is_stored_does_not_matter() -> None:
     assert as_yaml(FULL) == as_yaml(turned(FULL))
 
 
-@pytest.mark.parametrize("name", ["flow", "1e3", "null", "2026-01-31", "on"])
+@pytest.mark.parametrize("name", ["flow", "1e3", "1e-7", "null", "2026-01-31", "on"])
 def test_what_is_written_can_be_read(name: str) -> None:
     document = {**FULL, "name": name}
     assert parse(as_yaml(document)) == document
+
+
+@pytest.mark.parametrize("value", [1e300, -1e-7, 1000.0, "1e300", "-1E+3", "1.5e+3"])
+def test_a_number_and_a_text_that_looks_like_one_stay_what_they_are(value: Any) -> None:
+    document = {"name": "f", "steps": [{"key": "k", "uses": "n", "with": {"x": value}}]}
+    read = parse(as_yaml(document))["steps"][0]["with"]["x"]
+    assert (type(read), read) == (type(value), value)
 
 
 def test_a_value_twice_is_written_twice() -> None:

@@ -1,0 +1,34 @@
+"""Commands that need a platform: whether there is one is asked when they run, so that their --help needs none."""
+
+from typing import Any
+
+import click
+from django.conf import settings
+
+from orchestrator.core.errors import Unavailable
+
+
+def has_platform() -> bool:
+    """Whether this terminal knows where a platform's database is."""
+    return bool(settings.ENV.database_url)
+
+
+def require_platform() -> None:
+    """Refuse to go on without one."""
+    if not has_platform():
+        raise Unavailable("No platform runs here: start one with 'make up', or set DATABASE_URL.")
+
+
+class PlatformCommand(click.Command):
+    """A command that needs a platform."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ask for it after the arguments are read."""
+        require_platform()
+        return super().invoke(ctx)
+
+
+class PlatformGroup(click.Group):
+    """A group whose commands need a platform, unless they are made with another class."""
+
+    command_class = PlatformCommand
