@@ -38,5 +38,19 @@ def test_a_channel_keeps_its_client_as_long_as_its_pool(channel: Any) -> None:
     assert second.connection_pool is channel.pool
 
 
+def test_only_a_message_that_was_noted_is_forgotten(
+    channel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[str] = []
+    monkeypatch.setattr(
+        "kombu.transport.virtual.base.Channel.basic_ack",
+        lambda _self, tag, multiple=False: forgotten.append(tag),
+    )
+    channel._qos = type("Qos", (), {"_delivered": {"noted": object()}})()
+    for tag in ("noted", "taken without a note"):
+        channel.basic_ack(tag)
+    assert forgotten == ["noted"]
+
+
 def test_the_consumers_client_is_its_own(channel: Any) -> None:
     assert channel._create_client(asynchronous=True) is not channel._create_client()
