@@ -33,11 +33,6 @@ def publish(document: dict[str, Any]) -> Published:
     return _store(document)
 
 
-def publish_text(text: str) -> Published:
-    """Read, check and store a text; refusals say path and line."""
-    return _store(validate_text(text))
-
-
 def validate_text(text: str) -> dict[str, Any]:
     """Read and check a text as for publishing; refusals say path and line."""
     source = read(text)

@@ -1,6 +1,5 @@
 """Publishing: the same content is one version, new content the next, and each tenant counts its own."""
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -12,7 +11,6 @@ from executions.services.blueprints import (
     catalogue_nodes,
     diff,
     publish,
-    publish_text,
     validate_text,
     version,
 )
@@ -66,21 +64,20 @@ def test_a_text_is_read_checked_and_stored(
 ) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant):
-            assert publish_text(TEXT) == Published(name="flow", number=1, is_new=True)
-            assert publish_text(TEXT) == Published(name="flow", number=1, is_new=False)
+            assert publish(validate_text(TEXT)) == Published(name="flow", number=1, is_new=True)
+            assert publish(validate_text(TEXT)) == Published(name="flow", number=1, is_new=False)
             assert version("flow").content == validate_text(TEXT)
 
 
-@pytest.mark.parametrize("take", [publish_text, validate_text])
 def test_a_text_that_cannot_run_is_refused_with_its_line(
-    take: Callable[[str], object], acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: Machine
 ) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant):
             with pytest.raises(InvalidBlueprint, match=r"^line 6: \$\.steps\[1\]\.uses: .*'wrok'"):
-                take(TEXT.replace("work\n  with", "wrok\n  with"))
+                validate_text(TEXT.replace("work\n  with", "wrok\n  with"))
             with pytest.raises(InvalidBlueprint, match=r"^line 7: \$\.steps\[1\]\.with\.x: "):
-                take(TEXT.replace("steps.one.n", "steps.two.n"))
+                validate_text(TEXT.replace("steps.one.n", "steps.two.n"))
             assert not BlueprintVersion.objects.exists()
 
 
