@@ -22,7 +22,6 @@ class LaneChannel(redis.Channel):
             self._kept = super()._create_client()  # type: ignore[misc]  # likewise
         return self._kept
 
-
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:  # noqa: FBT001, FBT002 - their signature
         """Forget a message of which there is a note."""
         if delivery_tag in (self.qos._delivered or ()):
