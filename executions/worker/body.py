@@ -147,7 +147,9 @@ class Body:
         context, decided = self._context, concluded.decided
         if context.lost:
             raise Ignore("the placement is over")
-        claim_next = self._goes_on(decided)
+        # Looked at once: a runtime that dies after the next step was claimed fails that step.
+        comes_after = self._exit(decided)
+        claim_next = comes_after is None and self._goes_on(decided)
         with run_scope(context.placement.tenant_id):
             written = write_checkpoint(
                 context.placement,
@@ -165,7 +167,7 @@ class Body:
             raise Ignore("cancelled: the loop ends it")
         self._claimed = written.claim
         context.next_step = decided.next_step
-        context.exit = self._exit(decided)
+        context.exit = comes_after
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
             raise StepFailed(concluded.record.run_code)
 
@@ -174,7 +176,6 @@ class Body:
         return (
             self._context.run.plan.express
             and decided.state is not StepState.RETRYING
-            and self._exit(decided) is None
             and not self._machine.draining.is_set()
             and self._machine.lease_is_fresh()
         )
