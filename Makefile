@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# Relative, because pip takes a blank in it, also one in a directory's name, for the end of a file's name.
+export PIP_CONSTRAINT := constraints.txt
 
 .PHONY: help demo up down status test bench lint format lock clean
 .DEFAULT_GOAL := help

@@ -1,7 +1,7 @@
 """The one Celery task: one link of a chain.
 
-Timing: background-worker. Model: sync (a pool thread). Guarantee: as the step's; acknowledged on start, since
-PostgreSQL is the truth. Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
+Timing: background-worker. Model: sync (a pool thread). Guarantee: as the step's; its message is gone on
+receipt, since PostgreSQL is the truth. Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
 """
 
 import logging

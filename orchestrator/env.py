@@ -44,6 +44,7 @@ class Env:
     node_paths: tuple[str, ...]
     database_pool_size: int
     log_level: str
+    ready_file: str
 
 
 def home(environ: Mapping[str, str]) -> Path:
@@ -63,8 +64,8 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
     concurrency = reader.integer("ISOLANE_WORKER_CONCURRENCY", 6, least=2)
     env = Env(
         embedded=embedded,
-        database_url=_postgres_url("DATABASE_URL", reader.required("DATABASE_URL", embedded, "")),
-        database_owner_url=_postgres_url(
+        database_url=postgres_url("DATABASE_URL", reader.required("DATABASE_URL", embedded, "")),
+        database_owner_url=postgres_url(
             "DATABASE_OWNER_URL", reader.text("DATABASE_OWNER_URL", "")
         ),
         redis_url=redis_url(reader.required("REDIS_URL", embedded, "")),
@@ -83,6 +84,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
         log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),
+        ready_file=reader.text("ISOLANE_READY_FILE", ""),
     )
     if env.worker_capacity >= env.worker_concurrency:
         raise ImproperlyConfigured(
@@ -151,7 +153,8 @@ class _Reader:
         return int(value)
 
 
-def _postgres_url(name: str, value: str) -> str:
+def postgres_url(name: str, value: str) -> str:
+    """The value as it is, if it is an address."""
     try:
         conninfo_to_dict(value)
     except ProgrammingError:  # its text may hold the password

@@ -1,18 +1,64 @@
 """Flower behind a login, read-only, with bounded memory, and without its two pages that know no login."""
 
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
 from flower import urls
 from flower.app import Flower
+from flower.events import EventsState
 from flower.options import options
 
 from orchestrator.celery import app
 from orchestrator.core.errors import Conflict
 
 MAX_TASKS = 5_000
+MAX_WORKERS = 500
+PRUNE_EVERY = 1_000  # events; workers send heartbeats, so it comes round also when nothing runs
 PURGE_OFFLINE_SECONDS = 60
 # Flower serves these without a login even when one is configured.
 OPEN_PATHS = frozenset({"/metrics", "/healthcheck"})
+
+
+class NoMetrics:
+    """In place of Flower's Prometheus metrics, which grow with every worker boot and name and which nobody can read."""
+
+    def observe_task(self, worker: str, event: dict[str, Any], task: Any) -> None:
+        """Keep nothing."""
+
+    def observe_worker(self, worker: str, event: dict[str, Any]) -> None:
+        """Keep nothing."""
+
+    def remove_workers(self, worker_names: Collection[str]) -> int:
+        """Nothing was kept."""
+        return 0
+
+
+class BoundedState(EventsState):  # type: ignore[misc]  # Flower has no types
+    """Flower's memory. It limits tasks and workers, but not what it keeps beside them under their names."""
+
+    def __init__(self, *, inspected: MutableMapping[str, Any], **limits: int) -> None:
+        super().__init__(**limits)
+        self.metrics = NoMetrics()
+        self.inspected = inspected
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Take note of an event and, from time to time, forget what nothing remembered belongs to."""
+        super().event(event)
+        if self.event_count % PRUNE_EVERY == 0:
+            self.prune()
+
+    def prune(self) -> None:
+        """Every boot is a worker of a new name, and every step of every blueprint is a task of a new name."""
+        names = {task.name for task in self.tasks.values()}
+        for kept, by_name in (
+            (self.workers.keys(), self.counter),
+            (self.workers.keys(), self.inspected),
+            (self.workers.keys(), self.tasks_by_worker),
+            (names, self.tasks_by_type),
+        ):
+            for name in by_name.keys() - kept:
+                del by_name[name]
+        self._seen_types &= names
 
 
 def serve(*, address: str, port: int, user: str, password: str, cookie_secret: str) -> None:
@@ -21,11 +67,15 @@ def serve(*, address: str, port: int, user: str, password: str, cookie_secret: s
     options.port = port
     options.basic_auth = [f"{user}:{password}"]
     options.read_only = True
-    options.max_tasks = MAX_TASKS
     options.purge_offline_workers = PURGE_OFFLINE_SECONDS
     urls.handlers[:] = [handler for handler in urls.handlers if path_of(handler) not in OPEN_PATHS]
     settings = {**urls.settings, "cookie_secret": cookie_secret}
     dashboard = Flower(capp=app, options=options, **settings)
+    dashboard.events.state = BoundedState(
+        inspected=dashboard.inspector.workers,
+        max_tasks_in_memory=MAX_TASKS,
+        max_workers_in_memory=MAX_WORKERS,
+    )
     try:
         dashboard.start_http_server()
     except OSError as error:

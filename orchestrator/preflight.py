@@ -4,6 +4,8 @@ from urllib.parse import urlsplit
 
 import psycopg
 import redis
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping
 
 from orchestrator.core.errors import IsolaneError
 
@@ -25,12 +27,34 @@ def check_postgres(url: str, variable: str) -> None:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             version = connection.info.server_version // 10_000
     except (psycopg.Error, UnicodeError) as error:
-        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        raise ServerUnusable(f"{variable}: PostgreSQL does not answer: {reason}") from None
+        raise ServerUnusable(
+            f"{variable}: PostgreSQL at {_address(url)} does not answer: {_cause(error)}"
+        ) from None
     if version < MIN_POSTGRES:
         raise ServerUnusable(
             f"{variable}: PostgreSQL {version} is too old; use {MIN_POSTGRES} or newer."
         )
+
+
+def check_login(url: str, owner_url: str) -> None:
+    """Refuse a DATABASE_URL that cannot be used; a login role that does not exist yet is made by the migration."""
+    user = conninfo_to_dict(url).get("user")
+    with psycopg.connect(owner_url, connect_timeout=CONNECT_SECONDS) as connection:
+        found = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [user]).fetchone()
+    asked = make_conninfo(url, connect_timeout=CONNECT_SECONDS)
+    if found is not None or PGconn.ping(asked.encode()) != Ping.OK:
+        check_postgres(url, "DATABASE_URL")
+
+
+def _address(url: str) -> str:
+    info = conninfo_to_dict(url)
+    return f"{info.get('host') or 'the default host'}:{info.get('port') or 5432}"
+
+
+def _cause(error: Exception) -> str:
+    """What went wrong; libpq names the address before it and gives advice in the lines below."""
+    line = str(error).strip().partition("\n")[0].rpartition(" failed: ")[2]
+    return " ".join(line.split()) or type(error).__name__
 
 
 def check_redis(url: str) -> None:
@@ -42,7 +66,8 @@ def check_redis(url: str) -> None:
         with client:
             found = dict(client.info("server"))
     except (redis.RedisError, ValueError, OSError) as error:
-        where = urlsplit(url).hostname or urlsplit(url).path
+        parts = urlsplit(url)
+        where = parts.netloc.rpartition("@")[2] if parts.hostname else parts.path
         raise ServerUnusable(
             f"REDIS_URL: Redis at {where} does not answer: {str(error) or type(error).__name__}"
         ) from None

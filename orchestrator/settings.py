@@ -179,7 +179,9 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
-# --- Celery: ids only, JSON only, acknowledged on start, nothing kept in the broker. PostgreSQL is the truth.
+# --- Celery: ids only, JSON only, nothing kept in the broker. PostgreSQL is the truth; a message is a wake-up, gone
+# once received (orchestrator.celery.LaneAMQP). So there is no prefetch limit to set: a worker holds at most one message
+# for each run that is placed on it, as many as its capacity.
 CELERY_BROKER_URL = environment.broker_url(ENV.redis_url)
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
@@ -191,7 +193,6 @@ CELERY_TASK_SEND_SENT_EVENT = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_CONCURRENCY = ENV.worker_concurrency
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = True

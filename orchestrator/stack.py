@@ -29,10 +29,12 @@ from orchestrator.embedded.state import (
     write_state,
 )
 from orchestrator.embedded.supervisor import Supervisor
-from orchestrator.preflight import check_postgres, check_redis
+from orchestrator.preflight import check_login, check_postgres, check_redis
 
 ADDRESS = "127.0.0.1"
+LOCAL_HOST = "localhost"
 WORKER_STOP_SECONDS = 20.0
+READY_SECONDS = 60.0  # for all of them beside each other on a small machine
 Say = Callable[[str], None]
 
 
@@ -41,6 +43,8 @@ class StackOptions:
     """What the operator may choose."""
 
     home: Path
+    # Where the generated secrets of external servers stay, because their data stays; with embedded ones in `home`.
+    kept_home: Path
     durable: bool = True
     workers: int = 2
     web_port: int = 8000
@@ -57,20 +61,40 @@ class Stack:
     web_url: str
     flower_url: str
     ports: tuple[int, int] = field(repr=False)
-    state_file: Path = field(repr=False)
+    paths: EmbeddedPaths = field(repr=False)
 
     def publish_state(self) -> None:
         """Let `isolane status`, `isolane down` and processes started by hand find this stack."""
-        write_state(self.state_file, self.describe())
+        write_state(self.paths.state_file, self.describe())
 
     def start_processes(self, workers: int) -> None:
-        """Start web, the workers and Flower, each once the one before is ready."""
+        """Start web, the workers and Flower beside each other; then submissions are taken and run."""
         child_env = {**os.environ, **self.environment}
         web_port, flower_port = self.ports
-        self.supervisor.start(_web(child_env, web_port))
-        for number in range(1, workers + 1):
-            self.supervisor.start(_worker(child_env, number))
-        self.supervisor.start(_flower(child_env, flower_port))
+        names = [f"worker-{number}" for number in range(1, workers + 1)]
+        self.supervisor.start(
+            _web(child_env, web_port),
+            *(self._worker(child_env, name) for name in names),
+            _flower(child_env, flower_port),
+        )
+
+    def _worker(self, environ: Mapping[str, str], name: str) -> Child:
+        ready_file = self.paths.ready_file(name)
+        ready_file.unlink(missing_ok=True)
+
+        def placeable() -> bool:
+            # A restarted worker finds the file of its predecessor.
+            return ready_file.exists() and ready_file.read_text() == str(self.supervisor.pids[name])
+
+        return Child(
+            name=name,
+            argv=(sys.executable, "-m", "celery", "-A", "orchestrator", "--quiet", "worker"),
+            env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
+            cwd=env.PROJECT_ROOT,
+            stop_timeout=WORKER_STOP_SECONDS,
+            ready=placeable,
+            ready_timeout=READY_SECONDS,
+        )
 
     def describe(self) -> StackState:
         """What `isolane status` shows and what a process beside the stack needs."""
@@ -103,7 +127,9 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
             paths.clear()
         external = _external_servers(os.environ)
         servers = None if external else EmbeddedServers(paths, durable=options.durable)
-        secrets = load_secrets(paths.secrets_file)
+        secrets = load_secrets(
+            EmbeddedPaths(options.kept_home).secrets_file if external else paths.secrets_file
+        )
         if servers:
             servers.prepare()
         else:
@@ -114,7 +140,7 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
             if servers:
                 servers.bootstrap()
             urls = external or _server_urls(servers)
-            started.append(_stack(supervisor, secrets, urls, options, say, paths.state_file))
+            started.append(_stack(supervisor, secrets, urls, options, say, paths))
             try:
                 yield started[0]
             finally:
@@ -136,7 +162,10 @@ def _external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
                 f"{name} is not set, but {', '.join(given)} is: name all of {', '.join(names)}, "
                 "or none to use the embedded servers."
             )
+    for name in ("DATABASE_URL", "DATABASE_OWNER_URL"):
+        env.postgres_url(name, given[name])
     check_postgres(given["DATABASE_OWNER_URL"], "DATABASE_OWNER_URL")
+    check_login(given["DATABASE_URL"], given["DATABASE_OWNER_URL"])
     check_redis(env.redis_url(given["REDIS_URL"]))
     return given
 
@@ -157,32 +186,43 @@ def _stack(
     urls: Mapping[str, str],
     options: StackOptions,
     say: Say,
-    state_file: Path,
+    paths: EmbeddedPaths,
 ) -> Stack:
     web_port = _port(options.web_port, "web", say)
     flower_port = _port(options.flower_port, "Flower", say)
-    examples = env.PROJECT_ROOT / "examples"
-    environment = {
-        **urls,
-        "ISOLANE_EMBEDDED": "1",
-        "SECRET_KEY": secrets.django_secret_key,
-        "ENCRYPTION_KEYS": secrets.encryption_key,
-        "FLOWER_PASSWORD": secrets.flower_password,
-        "BASE_HOST": "localhost",
-        "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
-        "ISOLANE_NODE_PACKAGES": os.environ.get("ISOLANE_NODE_PACKAGES", "demo_shop hello"),
-        "ISOLANE_TASK_PACKAGES": os.environ.get("ISOLANE_TASK_PACKAGES", ""),
-        "ISOLANE_NODE_PATHS": os.environ.get("ISOLANE_NODE_PATHS", str(examples)),
-    }
+    environment = platform_environment(os.environ, urls, secrets)
+    # Another base host need not lead here; this address is one in every embedded stack.
+    host = LOCAL_HOST if environment["BASE_HOST"] == LOCAL_HOST else ADDRESS
     return Stack(
         supervisor=supervisor,
         secrets=secrets,
         environment=environment,
-        web_url=f"http://localhost:{web_port}",
-        flower_url=f"http://localhost:{flower_port}",
+        web_url=f"http://{host}:{web_port}",
+        flower_url=f"http://{host}:{flower_port}",
         ports=(web_port, flower_port),
-        state_file=state_file,
+        paths=paths,
     )
+
+
+def platform_environment(
+    environ: Mapping[str, str], urls: Mapping[str, str], secrets: Secrets
+) -> dict[str, str]:
+    """What the platform's processes are told; what the operator gives goes before what we made up."""
+    made_up = {
+        "SECRET_KEY": secrets.django_secret_key,
+        "ENCRYPTION_KEYS": secrets.encryption_key,
+        "FLOWER_PASSWORD": secrets.flower_password,
+        "BASE_HOST": LOCAL_HOST,
+        "ISOLANE_NODE_PACKAGES": "demo_shop hello",
+        "ISOLANE_TASK_PACKAGES": "",
+        "ISOLANE_NODE_PATHS": str(env.PROJECT_ROOT / "examples"),
+    }
+    return {
+        **urls,
+        "ISOLANE_EMBEDDED": "1",
+        "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
+        **{name: env.variable(environ, name) or value for name, value in made_up.items()},
+    }
 
 
 def _port(preferred: int, what: str, say: Say) -> int:
@@ -202,16 +242,7 @@ def _web(environ: Mapping[str, str], port: int) -> Child:
         env=environ,
         cwd=env.PROJECT_ROOT,
         ready=lambda: _answers(f"http://{ADDRESS}:{port}/healthz"),
-    )  # fmt: skip
-
-
-def _worker(environ: Mapping[str, str], number: int) -> Child:
-    return Child(
-        name=f"worker-{number}",
-        argv=(sys.executable, "-m", "celery", "-A", "orchestrator", "--quiet", "worker"),
-        env=environ,
-        cwd=env.PROJECT_ROOT,
-        stop_timeout=WORKER_STOP_SECONDS,
+        ready_timeout=READY_SECONDS,
     )  # fmt: skip
 
 
@@ -231,6 +262,7 @@ def _flower(environ: Mapping[str, str], port: int) -> Child:
         env=environ,
         cwd=env.PROJECT_ROOT,
         ready=lambda: _answers(f"http://{ADDRESS}:{port}/"),
+        ready_timeout=READY_SECONDS,
     )
 
 

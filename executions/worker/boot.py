@@ -6,9 +6,11 @@ Failure: a worker that cannot describe its nodes or reach the database does not 
 """
 
 import logging
+import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import celery.signals
@@ -136,6 +138,8 @@ def _register(machine: Machine) -> None:
     machine.admit = _Process.admission.ask
     for loop in (_Process.lease, _Process.tick, _Process.journals, _Process.admission):
         loop.start()
+    if settings.ENV.ready_file:
+        Path(settings.ENV.ready_file).write_text(str(os.getpid()), encoding="ascii")
     logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": machine.node_name})
 
 
@@ -164,6 +168,8 @@ def _on_shutdown(**_: Any) -> None:
             loop.stop()
     for backend in machine.backends.values():
         backend.stop()
+    if _Process.lease is None:
+        return  # never registered, so there is nothing to end, and perhaps no server to ask
     with platform_scope():
         worker = Worker.objects.filter(boot=machine.boot).first()
     if worker is not None:

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,13 @@ from orchestrator import env
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.http import Client
 from orchestrator.cli.stack import prepare_platform, say
+from orchestrator.embedded.child import runs
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.stack import Stack, StackOptions, running_stack
 
 TENANTS = ("acme", "globex")
 RUNS_PER_TENANT = 2
 WORKERS = 2
-READY_SECONDS = 60
 RUN_SECONDS = 120
 POLL_SECONDS = 0.25
 ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled"})
@@ -46,35 +46,30 @@ def demo() -> None:
     kept = env.home(os.environ)
     EmbeddedPaths(kept).prepare_home()
     home = kept / "demo"
-    options = StackOptions(home=home, durable=False, workers=WORKERS)
+    options = StackOptions(home=home, kept_home=kept, durable=False, workers=WORKERS)
     CONSOLE.print("Starting the platform")
     with running_stack(options, say) as stack:
         prepare_platform(stack)
         stack.start_processes(WORKERS)
-        _wait_for_workers(stack)
         followed = _submit(stack)
         _follow(stack, followed)
         _print_outputs(followed)
-        started = psutil.Process().children(recursive=True)
+        started = _started()
         CONSOLE.print("Stopping the platform")
-    left = [process for process in started if process.is_running() and process.status() != "zombie"]
-    failed = [item for item in followed if item.run["state"] != "succeeded"]
-    if failed or left:
-        raise click.ClickException(
-            f"{len(failed)} runs did not succeed, {len(left)} processes were left."
-        )
+    states = [item.run["state"] for item in followed]
+    if complaint := complain(states, left=sum(map(runs, started))):
+        raise click.ClickException(complaint)
     CONSOLE.print(f"{len(followed)} runs succeeded, nothing is left running.", style="green")
 
 
-def _wait_for_workers(stack: Stack) -> None:
-    from executions.placement.workers import living  # noqa: PLC0415 - needs the stack's settings
-    from tenants.scope import platform_scope  # noqa: PLC0415 - likewise
+def complain(states: Sequence[str], *, left: int) -> str:
+    """What was not as it should be, from how the runs ended and how many processes outlived the stack."""
+    failed = sum(state != "succeeded" for state in states)
+    return f"{failed} runs did not succeed, {left} processes were left." if failed or left else ""
 
-    def placeable() -> bool:
-        with platform_scope():
-            return living().count() >= WORKERS
 
-    _wait(stack, placeable, READY_SECONDS, "the workers did not become ready")
+def _started() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
 
 
 def _submit(stack: Stack) -> list[Followed]:

@@ -1,11 +1,15 @@
 """Commands that need a platform: whether there is one is asked when they run, so that their --help needs none."""
 
+import os
 from typing import Any
 
 import click
 from django.conf import settings
 
+from orchestrator import env
 from orchestrator.core.errors import Unavailable
+from orchestrator.embedded.paths import EmbeddedPaths
+from orchestrator.embedded.state import read_running
 
 
 def has_platform() -> bool:
@@ -16,6 +20,7 @@ def has_platform() -> bool:
 def require_platform() -> None:
     """Refuse to go on without one."""
     if not has_platform():
+        read_running(EmbeddedPaths(env.home(os.environ)).state_file)  # says so if it is not ours
         raise Unavailable("No platform runs here: start one with 'make up', or set DATABASE_URL.")
 
 

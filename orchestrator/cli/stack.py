@@ -37,7 +37,9 @@ def up(workers: int, port: int, flower_port: int) -> None:
     PostgreSQL and Valkey are embedded unless DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL name others.
     """
     home = env.home(os.environ)
-    options = StackOptions(home=home, workers=workers, web_port=port, flower_port=flower_port)
+    options = StackOptions(
+        home=home, kept_home=home, workers=workers, web_port=port, flower_port=flower_port
+    )
     # A signal is how it is meant to end, also while it starts.
     with contextlib.suppress(StopRequested), running_stack(options, say) as stack:
         password = prepare_platform(stack)

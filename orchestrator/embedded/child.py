@@ -162,7 +162,7 @@ def _open_log(path: Path) -> IO[bytes]:
 def _kill(processes: set[psutil.Process]) -> None:
     """Kill and wait; psutil compares start times, so a reused pid is safe."""
     deadline = time.monotonic() + KILL_TIMEOUT
-    while left := [process for process in processes if _runs(process)]:
+    while left := [process for process in processes if runs(process)]:
         if time.monotonic() > deadline:
             pids = ", ".join(str(process.pid) for process in left)
             raise TimeoutError(f"process {pids} still runs although killed")
@@ -172,7 +172,8 @@ def _kill(processes: set[psutil.Process]) -> None:
         time.sleep(POLL_INTERVAL)
 
 
-def _runs(process: psutil.Process) -> bool:
+def runs(process: psutil.Process) -> bool:
+    """Whether it still does something."""
     try:
         # A zombie waits only for its new parent to take note of it.
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

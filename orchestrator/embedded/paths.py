@@ -51,6 +51,10 @@ class EmbeddedPaths:
     def logs(self) -> Path:
         return self.home / "logs"
 
+    def ready_file(self, name: str) -> Path:
+        """Where the child `name` tells that it is ready."""
+        return self.home / f"{name}.ready"
+
     @property
     def valkey(self) -> Path:
         """Valkey's working directory: configuration and append-only file."""

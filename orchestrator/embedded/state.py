@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from orchestrator.embedded.errors import AlreadyRunning
+from orchestrator.embedded.errors import AlreadyRunning, EmbeddedError
 from orchestrator.embedded.private_files import replace_private
 
 # The kernel tells start times relative to boot, whose wall-clock time shifts when NTP corrects it.
@@ -56,12 +56,17 @@ def write_state(path: Path, state: StackState) -> None:
 
 
 def read_running(path: Path) -> StackState | None:
-    """The stack described in `path` if its supervisor is alive."""
+    """The stack described in `path` if its supervisor is alive; raises if the stack is somebody else's."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         state = StackState(**content)
     except (FileNotFoundError, ValueError, TypeError):
         return None
+    except PermissionError:
+        raise EmbeddedError(
+            f"{path} may not be read by uid {os.geteuid()}: it belongs to another user's stack. "
+            "Run as that user, or set ISOLANE_HOME"
+        ) from None
     return state if state.is_alive else None
 
 

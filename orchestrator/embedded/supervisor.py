@@ -1,4 +1,4 @@
-"""Starts children in order, restarts those that crash, and stops them all in reverse order.
+"""Starts children, restarts those that crash, and stops them all in reverse order.
 
 Timing: a long-running loop in the main thread. Model: sync, single-threaded; signals only raise or set a flag.
 Guarantee: at-least-once; a child runs until it is stopped, and all end with the supervisor.
@@ -88,18 +88,23 @@ class Supervisor:
         """The running children."""
         return {one.child.name: one.process.pid for one in self._watched if one.process}
 
-    def start(self, child: Child) -> None:
-        """Start `child` and wait until it is ready, or raise `ChildFailed`."""
+    def start(self, *children: Child) -> None:
+        """Start children side by side and wait until all are ready, or raise `ChildFailed` for the first that fails."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("children belong to the thread that starts them: use the main one")
-        watched = _Watched(child)
-        self._watched.append(watched)
-        process = self._spawn(watched)
+        starting: list[tuple[_Watched, ChildProcess]] = []
+        for child in children:
+            watched = _Watched(child)
+            self._watched.append(watched)
+            starting.append((watched, self._spawn(watched)))
         while True:
-            if reason := self._look_at(watched, process):
-                self._watched.remove(watched)
-                raise ChildFailed(child.name, reason, log_tail(self._logs, child.name))
-            if watched.ready:
+            for watched, process in starting:
+                if reason := self._look_at(watched, process):
+                    self._watched.remove(watched)
+                    name = watched.child.name
+                    raise ChildFailed(name, reason, log_tail(self._logs, name))
+            starting = [one for one in starting if not one[0].ready]
+            if not starting:
                 return
             time.sleep(POLL_INTERVAL / 2)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import psutil
 import psycopg
 import pytest
 
+from orchestrator.embedded.child import runs
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import read_running
 from tests.plugin import ROOT, SERVERS
@@ -123,7 +125,7 @@ def taken_ports() -> Iterator[None]:
 
 
 def left_running(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in processes if runs(process)]
 
 
 def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
@@ -158,6 +160,13 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert web in printed
         password = json.loads((home / "secrets.json").read_text())["admin_password"]
         assert printed.count(password) == 1
+
+        # Running means that a submission is taken: both workers can be placed on.
+        assert printed.index("worker-1: ready") < printed.index("Running;")
+        assert printed.index("worker-2: ready") < printed.index("Running;")
+        for name in ("worker-1", "worker-2"):
+            pid = (home / f"{name}.ready").read_text()
+            assert pid == str(up.state["children"][name])
 
         # What it serves.
         assert status_of(f"{web}/healthz") == 200
@@ -252,6 +261,17 @@ def test_external_servers_are_used_when_they_are_named(home: Path, servers: None
     assert result.returncode == 0, result.stdout + result.stderr
     assert "postgres: started" not in result.stdout
     assert "nothing is left running" in result.stdout
+    assert (home / "secrets.json").exists()  # as the data stays, so does the key that reads it
+    assert not (home / "demo" / "secrets.json").exists()
+
+
+def test_a_worker_that_cannot_start_ends_the_stack_with_its_last_words(home: Path) -> None:
+    result = isolane(home, "up", ISOLANE_NODE_PACKAGES="nosuchpackage")
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "Running" not in result.stdout
+    assert re.match(r"Error: worker-[12] ended \(exit status 2\)\n", result.stderr)
+    assert "the worker cannot start" in result.stderr
+    assert "nosuchpackage" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
@@ -260,7 +280,8 @@ def test_an_unreachable_server_is_one_line_and_exit_2(home: Path, command: str) 
     urls = {"DATABASE_URL": away, "DATABASE_OWNER_URL": away, "REDIS_URL": "redis://127.0.0.1:1/0"}
     result = isolane(home, command, **urls)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
-    assert "DATABASE_OWNER_URL" in result.stderr
+    assert "DATABASE_OWNER_URL: PostgreSQL at 127.0.0.1:1 " in result.stderr
+    assert "Connection refused" in result.stderr
     assert "secret" not in result.stderr
 
 

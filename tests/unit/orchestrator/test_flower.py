@@ -1,17 +1,53 @@
-"""Flower's pages that know no login are found whatever way it lists them; it says why it cannot be served."""
+"""Flower keeps no more than it shows, none of its pages is without login, and it says why it cannot be served."""
 
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from flower import urls
 from tornado.web import RequestHandler, url
 
-from orchestrator.flower import OPEN_PATHS, path_of
+from orchestrator.flower import OPEN_PATHS, PRUNE_EVERY, BoundedState, path_of
 
 ROOT = Path(__file__).parents[3]
+clock = count(1)
+
+
+def run(state: BoundedState, pairs: Iterable[tuple[str, str]]) -> None:
+    """One task of that worker and name each, from its receipt to its end."""
+    for worker, name in pairs:
+        number = next(clock)
+        common: dict[str, Any] = {"hostname": worker, "uuid": f"task-{number}", "pid": 1}
+        common |= {"timestamp": number, "local_received": number, "clock": number, "utcoffset": 0}
+        state.inspected[worker] = {"stats": {}}
+        state.event({**common, "type": "worker-heartbeat", "freq": 2, "active": 1})
+        state.event({**common, "type": "task-received", "name": name, "args": "", "kwargs": ""})
+        state.event({**common, "type": "task-started"})
+        state.event({**common, "type": "task-succeeded", "runtime": 0.1, "result": "None"})
+
+
+def sizes(state: BoundedState) -> dict[str, int]:
+    """How much each container of the state holds."""
+    return {name: len(held) for name, held in vars(state).items() if hasattr(held, "__len__")}
+
+
+def test_neither_names_nor_boots_make_the_memory_grow() -> None:
+    state = BoundedState(inspected={}, max_tasks_in_memory=50, max_workers_in_memory=20)
+    rounds = PRUNE_EVERY // 4
+    found = []
+    for turn in range(3):
+        run(state, ((f"w{turn}-{i}@here", f"flow{turn}-{i}/step") for i in range(rounds)))
+        found.append(sizes(state))
+    assert found[0] == found[1] == found[2]
+    assert {"counter", "inspected", "workers", "tasks_by_type", "_seen_types"} <= found[0].keys()
+    assert max(found[0].values()) <= 50 * state.heap_multiplier
+    assert found[0]["counter"] == found[0]["inspected"] == 20
+    assert state.task_types() == sorted({task.name for task in state.tasks.values()})
 
 
 def test_both_kinds_of_entries_have_a_path() -> None:

@@ -30,14 +30,34 @@ def one_line(refused: pytest.ExceptionInfo[ServerUnusable]) -> str:
 def test_a_postgres_that_is_away(closed_port: int) -> None:
     with pytest.raises(ServerUnusable) as refused:
         check_postgres(f"postgresql://u:hunter2@127.0.0.1:{closed_port}/shop", "DATABASE_URL")
-    assert one_line(refused).startswith("DATABASE_URL: PostgreSQL does not answer: ")
+    expected = f"PostgreSQL at 127.0.0.1:{closed_port} does not answer: Connection refused"
+    assert one_line(refused) == f"DATABASE_URL: {expected}"
+
+
+def test_a_postgres_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*_: object, **__: object) -> None:
+        raise psycopg.errors.ConnectionTimeout("connection timeout expired")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    with pytest.raises(ServerUnusable) as refused:
+        check_postgres("postgresql://u:hunter2@192.0.2.1/shop", "DATABASE_URL")
+    expected = "PostgreSQL at 192.0.2.1:5432 does not answer: connection timeout expired"
+    assert one_line(refused) == f"DATABASE_URL: {expected}"
+
+
+def test_a_postgres_socket_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ServerUnusable) as refused:
+        check_postgres(f"postgresql:///shop?host={tmp_path}&port=7", "DATABASE_URL")
+    assert f"{tmp_path}:7 does not answer: No such file or directory" in one_line(refused)
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss"])
 def test_a_redis_that_is_away(closed_port: int, scheme: str) -> None:
     with pytest.raises(ServerUnusable) as refused:
         check_redis(f"{scheme}://:hunter2@127.0.0.1:{closed_port}/0")
-    assert one_line(refused).startswith("REDIS_URL: Redis at 127.0.0.1 does not answer: ")
+    assert one_line(refused).startswith(
+        f"REDIS_URL: Redis at 127.0.0.1:{closed_port} does not answer: "
+    )
 
 
 def test_a_redis_socket_that_is_missing(tmp_path: Path) -> None:
@@ -49,7 +69,7 @@ def test_a_redis_socket_that_is_missing(tmp_path: Path) -> None:
 def test_a_redis_url_with_a_wrong_port() -> None:
     with pytest.raises(ServerUnusable) as refused:
         check_redis("redis://:hunter2@localhost:many/0")
-    assert "localhost does not answer" in one_line(refused)
+    assert "localhost:many does not answer" in one_line(refused)
 
 
 class Answering:

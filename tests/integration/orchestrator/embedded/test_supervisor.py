@@ -57,6 +57,28 @@ def test_a_child_is_started_once_its_predecessor_is_ready_and_stopped_before_it(
     assert supervisor.pids == {}
 
 
+def test_children_can_be_started_side_by_side(tmp_path: Path) -> None:
+    events: list[tuple[str, str]] = []
+    with Supervisor(tmp_path, on_event=lambda *event: events.append(event)) as supervisor:
+        # The first is ready only once the second is there.
+        first = python("first", SLEEP, ready=lambda: "second" in supervisor.pids)
+        supervisor.start(first, python("second", SLEEP))
+        assert list(supervisor.pids) == ["first", "second"]
+
+    assert [name for name, what in events if what.startswith("started")] == ["first", "second"]
+    assert [name for name, what in events if what == "stopped"] == ["second", "first"]
+
+
+def test_one_of_several_that_fails_is_the_one_told(tmp_path: Path) -> None:
+    failing = python("brief", "import sys; sys.exit('no luck today')", ready=lambda: False)
+    with (
+        Supervisor(tmp_path) as supervisor,
+        pytest.raises(ChildFailed, match=r"(?s)^brief .*no luck today"),
+    ):
+        supervisor.start(python("patient", SLEEP, ready=lambda: False), failing)
+    assert supervisor.pids == {}
+
+
 def test_a_child_that_ends_at_once_fails_with_what_it_said(tmp_path: Path) -> None:
     supervisor = Supervisor(tmp_path)
     child = python("brief", "import sys; sys.exit('no luck today')", ready=lambda: False)

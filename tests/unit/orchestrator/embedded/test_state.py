@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.embedded.errors import AlreadyRunning
+from orchestrator.embedded.errors import AlreadyRunning, EmbeddedError
 from orchestrator.embedded.state import (
     StackState,
     own_start_time,
@@ -77,6 +77,18 @@ def test_no_file_is_no_stack(tmp_path: Path) -> None:
     remove_state(tmp_path / "state.json")
 
     assert read_running(tmp_path / "state.json") is None
+
+
+def test_the_state_of_another_user_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)  # root may read everything
+    with pytest.raises(EmbeddedError, match=r"another user's stack.*ISOLANE_HOME$") as refused:
+        read_running(tmp_path / "state.json")
+    assert str(tmp_path / "state.json") in str(refused.value)
 
 
 def test_the_lock_refuses_a_second_holder_and_names_the_first(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""Whether a process still runs, also when it goes while it is asked."""
+
+import psutil
+import pytest
+
+from orchestrator.embedded.child import runs
+
+
+def test_a_process_that_runs() -> None:
+    assert runs(psutil.Process())
+
+
+@pytest.mark.parametrize("status", [psutil.STATUS_ZOMBIE, psutil.NoSuchProcess(1)])
+def test_a_process_that_ends_between_two_questions(
+    monkeypatch: pytest.MonkeyPatch, status: str | psutil.NoSuchProcess
+) -> None:
+    def answer(_: psutil.Process) -> str:
+        if isinstance(status, psutil.NoSuchProcess):
+            raise status
+        return status
+
+    monkeypatch.setattr(psutil.Process, "status", answer)
+    assert not runs(psutil.Process())

@@ -1,0 +1,71 @@
+"""What the operator gives goes before what a stack makes up; a worker is ready when it says so itself."""
+
+from pathlib import Path
+from typing import Any
+
+from orchestrator.embedded.child import Child
+from orchestrator.embedded.paths import EmbeddedPaths
+from orchestrator.embedded.secrets import Secrets
+from orchestrator.stack import Stack, platform_environment
+
+URLS = {"DATABASE_URL": "postgresql://db/shop", "REDIS_URL": "redis://broker/0"}
+
+
+def test_secrets_are_made_where_none_is_given() -> None:
+    secrets = Secrets()
+    environment = platform_environment({"SECRET_KEY": ""}, URLS, secrets)
+    assert environment.items() >= URLS.items()
+    assert environment["SECRET_KEY"] == secrets.django_secret_key
+    assert environment["ENCRYPTION_KEYS"] == secrets.encryption_key
+    assert environment["FLOWER_PASSWORD"] == secrets.flower_password
+    assert environment["BASE_HOST"] == "localhost"
+
+
+def test_what_is_given_stays(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("newer,older\n")
+    given = {
+        "SECRET_KEY": "mine",
+        "FLOWER_PASSWORD": "mine too",
+        "BASE_HOST": "isolane.example.com",
+        "ISOLANE_NODE_PACKAGES": "my_nodes",
+    }
+    found = platform_environment({**given, "ENCRYPTION_KEYS_FILE": str(keys)}, URLS, Secrets())
+    assert found.items() >= given.items()
+    assert found["ENCRYPTION_KEYS"] == "newer,older"
+
+
+class Starting:
+    """A supervisor that starts nothing."""
+
+    def __init__(self) -> None:
+        self.pids = {"worker-1": 42}
+        self.children: dict[str, Child] = {}
+
+    def start(self, *children: Child) -> None:
+        """Remember them."""
+        self.children = {child.name: child for child in children}
+
+
+def test_a_worker_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:
+    supervisor: Any = Starting()
+    said = EmbeddedPaths(tmp_path).ready_file("worker-1")
+    said.write_text("42")  # of another day
+    Stack(
+        supervisor=supervisor,
+        secrets=Secrets(),
+        environment={},
+        web_url="",
+        flower_url="",
+        ports=(1, 2),
+        paths=EmbeddedPaths(tmp_path),
+    ).start_processes(1)
+
+    assert list(supervisor.children) == ["web", "worker-1", "flower"]
+    worker = supervisor.children["worker-1"]
+    assert worker.env["ISOLANE_READY_FILE"] == str(said)
+    found = [worker.ready()]
+    for pid in ("", "41", "42"):
+        said.write_text(pid)
+        found.append(worker.ready())
+    assert found == [False, False, False, True]
