@@ -7,6 +7,7 @@ deletes the note of every message, also of those that were taken without one.
 from typing import Any
 
 from kombu import Connection
+from kombu.connection import ConnectionPool, PooledConnection
 from kombu.transport import redis
 
 
@@ -34,10 +35,30 @@ class LaneTransport(redis.Transport):
     Channel = LaneChannel
 
 
-class LaneConnection(Connection):
+class _SpeaksLane(Connection):
     """Speaks Redis in our way, and everything else as kombu does."""
 
     def get_transport_cls(self) -> Any:
         """Put our transport in the place of kombu's."""
         found = super().get_transport_cls()
         return LaneTransport if found is redis.Transport else found
+
+
+class _Pooled(_SpeaksLane, PooledConnection):
+    """One that is lent to whoever publishes."""
+
+
+class _Pool(ConnectionPool):
+    """Kombu's own makes connections of its own kind, whatever it was made from."""
+
+    def new(self) -> _Pooled:
+        """Make one more."""
+        return _Pooled(self, **dict(self.connection._info(resolve=False)))  # type: ignore[arg-type]  # stub of its base
+
+
+class LaneConnection(_SpeaksLane):
+    """For consuming; what is published goes through its pool."""
+
+    def Pool(self, limit: int | None = None, **options: Any) -> _Pool:  # noqa: N802 - their name
+        """Lend connections of our kind."""
+        return _Pool(self, limit, **options)

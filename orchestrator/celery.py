@@ -5,6 +5,8 @@ Guarantee: web and workers share one configuration. Failure: bubble; a worker th
 """
 
 import os
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import django
@@ -33,10 +35,28 @@ class LaneAMQP(AMQP):
         """
         return super().TaskConsumer(*args, **{**options, "no_ack": True})
 
+    @cached_property
+    def send_task_message(self) -> Callable[..., Any]:
+        """Declare nothing while publishing: the worker that consumes a lane has declared it."""
+        return partial(super().send_task_message, declare=())
+
+    def as_task_v2(
+        self,
+        task_id: str,
+        name: str,
+        args: Any = None,
+        kwargs: Any = None,
+        *rest: Any,
+        **options: Any,
+    ) -> Any:
+        """Show arguments as they are: they are ids and names, so there is nothing to cut or to keep short."""
+        shown = {"argsrepr": repr(tuple(args or ())), "kwargsrepr": repr(kwargs or {})}
+        return super().as_task_v2(task_id, name, args, kwargs, *rest, **{**shown, **options})
+
 
 # Without the Django fixup, which closes the database connection around every task: connections are ours to tend.
 app = Celery("isolane", fixups=[], amqp=LaneAMQP)
-app.config_from_object("django.conf:settings", namespace="CELERY")
+app.config_from_object("orchestrator.celery_settings:SETTINGS")
 
 
 @import_modules.connect

@@ -163,9 +163,8 @@ class Body:
         if concluded.record.costs:
             context.run.budget.run_spent = dict(concluded.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)
-        self._claimed = (
-            written.claim
-        )  # none if a cancel was asked for: the claim of its own is refused, too
+        # None if a cancel was asked for: the claim of its own is refused, too.
+        self._claimed = written.claim
         context.next_step = decided.next_step
         context.exit = comes_after
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:

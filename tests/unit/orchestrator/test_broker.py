@@ -25,6 +25,11 @@ def test_the_platform_uses_it() -> None:
     assert app.connection_for_write().get_transport_cls() is LaneTransport
 
 
+def test_what_is_published_goes_through_it_too() -> None:
+    lent = LaneConnection("redis+socket:///nowhere.sock").Pool(limit=1).acquire()
+    assert lent.get_transport_cls() is LaneTransport
+
+
 def test_other_brokers_are_left_alone() -> None:
     assert LaneConnection("memory://").get_transport_cls() is not LaneTransport
 

@@ -1,9 +1,14 @@
-"""A worker that is pointed at nothing says so and ends."""
+"""orchestrator.celery: a worker that is pointed at nothing ends, and what a message costs."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from orchestrator.celery import app
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,3 +27,21 @@ def test_a_worker_without_a_platform_ends_at_once(tmp_path: Path) -> None:
     assert ended.stderr == (
         "No platform runs here: start one with make up, or set DATABASE_URL and REDIS_URL.\n"
     )
+
+
+def test_settings_are_looked_up_in_a_plain_mapping() -> None:
+    assert app.conf.task_ignore_result is settings.CELERY_TASK_IGNORE_RESULT is True
+    assert type(app.loader.conf) is dict
+
+
+def test_a_message_shows_its_arguments_and_declares_nothing() -> None:
+    sent: dict[str, Any] = {}
+
+    class Producer:
+        def publish(self, body: Any, **options: Any) -> None:
+            sent.update(options, body=body)
+
+    message = app.amqp.create_task_message("id", "task", (1, "x"), {"a": 2})
+    app.amqp.send_task_message(Producer(), "task", message, queue="lane.test")
+    assert not sent["declare"]
+    assert (sent["headers"]["argsrepr"], sent["headers"]["kwargsrepr"]) == ("(1, 'x')", "{'a': 2}")
