@@ -1,19 +1,16 @@
 """Being the tenant of a run: for links, closes and what the worker's loop does for a run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from tenants.scope import TenantRef, tenant_scope
+from tenants.scope import Entered, TenantRef, tenant_scope
 from tenants.selectors import schema_of
 from tenants.statuses import TenantStatus
 
+ANY_STATUS = TenantStatus.any()
 
-@contextmanager
-def run_scope(tenant_id: int) -> Iterator[None]:
+
+def run_scope(tenant_id: int) -> Entered:
     """Enter the tenant whatever its status, which is not even asked for: what was begun may end.
 
     The fence decides whether this placement may still write; a tenant that does not exist raises.
     """
     tenant = TenantRef(id=tenant_id, schema=schema_of(tenant_id), status=TenantStatus.ACTIVE)
-    with tenant_scope(tenant, allowed=TenantStatus.any()):
-        yield
+    return tenant_scope(tenant, allowed=ANY_STATUS)

@@ -206,6 +206,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 5,
     "socket_keepalive": not CELERY_BROKER_URL.startswith("redis+socket"),
     "health_check_interval": 10,
+    # Messages have no priorities, so a lane is one list in Redis and not four.
+    "priority_steps": [0],
 }
 CELERY_TIMEZONE = "UTC"
 REDIS_URL = ENV.redis_url

@@ -50,15 +50,15 @@ WITH {FENCE}, {LOCKED_RUN}, step AS (
 SELECT run.version{{selected}} FROM run{{joined}}"""  # noqa: S608 - the fence is a constant
 
 # On the express lane the next step is claimed with it: the same guards as in a claim of its own, one statement less.
-_CLAIMED = """, next AS (
+_CLAIMED = f""", next AS (
     UPDATE executions_step n
     SET state = 'running', attempt = n.attempt + 1, epoch = %(epoch)s::int, started_at = now(), finished_at = NULL,
         token = NULL
     FROM step, fence
     WHERE n.execution_id = %(execution)s::uuid AND n.path = %(next)s::text AND n.execution_id = step.execution_id
-      AND n.state = ANY(%(claimable)s::text[]) AND NOT fence.cancel_requested
+      AND n.state = ANY({CLAIMABLE}) AND NOT fence.cancel_requested
     RETURNING n.attempt, n.recovering, n.code, n.message, extract(epoch FROM n.retry_at - now())::float8 AS wait_s
-)"""
+)"""  # noqa: S608 - all constants
 
 _STARTED = """, started AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
@@ -124,7 +124,7 @@ def write_checkpoint(
     `claim_next_for`: the worker's name, if the step that follows is to be claimed with it.
     """
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
-    parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for, "claimable": CLAIMABLE}
+    parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for}
     statement = _statement(
         logs=bool(record.lines),
         costs=bool(record.costs),

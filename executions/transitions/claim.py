@@ -12,6 +12,12 @@ from executions.states import (
     sources,
 )
 from executions.transitions.fence import FENCE_UNLESS_CANCELLED, LOCKED_RUN, Placement, fetch_row
+from executions.transitions.statement import text_set
+
+RUNNABLE = text_set(
+    [*sources(EXECUTION_TRANSITIONS, ExecutionState.RUNNING), ExecutionState.RUNNING.value]
+)
+CLAIMABLE = text_set(sorted(CLAIMABLE_STEP))
 
 CLAIM = f"""
 WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
@@ -20,8 +26,8 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
         finished_at = NULL, token = NULL
     FROM locked
     WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.execution_id = locked.id
-      AND locked.state = ANY(%(runnable)s::text[]) AND locked.wake_at IS NULL AND s.path = locked.next_step
-      AND s.state = ANY(%(claimable)s::text[])
+      AND locked.state = ANY({RUNNABLE}) AND locked.wake_at IS NULL AND s.path = locked.next_step
+      AND s.state = ANY({CLAIMABLE})
     RETURNING s.execution_id, s.attempt, s.recovering, s.code, s.message,
               extract(epoch FROM s.retry_at - now())::float8 AS wait_s
 ), run AS (
@@ -37,7 +43,7 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
     FROM run, step
 )
 SELECT run.version, step.attempt, fence.left_s, step.wait_s, step.recovering, step.code, step.message
-FROM step, run, fence"""  # noqa: S608 - the fence is a constant
+FROM step, run, fence"""  # noqa: S608 - all constants
 
 # Why a claim got no row: asked only then.
 REASON = """
@@ -45,9 +51,6 @@ SELECT s.state, s.epoch,
        EXISTS (SELECT 1 FROM public.placement_ticket t WHERE t.execution_id = s.execution_id
                AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid AND t.state = 'placed')
 FROM executions_step s WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text"""
-
-RUNNABLE = [*sources(EXECUTION_TRANSITIONS, ExecutionState.RUNNING), ExecutionState.RUNNING.value]
-CLAIMABLE = sorted(CLAIMABLE_STEP)
 
 
 class Refusal(StrEnum):
@@ -74,13 +77,7 @@ class Claim:
 
 def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refusal:
     """Claim a step in one statement; only when that gives nothing, ask why."""
-    parameters = {
-        **placement.parameters(),
-        "path": path,
-        "worker": worker,
-        "claimable": CLAIMABLE,
-        "runnable": RUNNABLE,
-    }
+    parameters = {**placement.parameters(), "path": path, "worker": worker}
     asked_at = time.monotonic()
     if row := fetch_row(CLAIM, parameters):
         version, *claimed = row

@@ -5,6 +5,7 @@ Failure: over a lost connection it is tried once more, unless in a transaction; 
 """
 
 import functools
+from collections.abc import Iterable
 from typing import Any, cast
 
 import psycopg
@@ -14,6 +15,11 @@ from tenants.postgresql.base import DatabaseWrapper
 from tenants.scope import ALIAS
 
 Row = tuple[Any, ...]
+
+
+def text_set(values: Iterable[str]) -> str:
+    """Constants of ours as an array in the text: as a parameter the driver would build it anew each time."""
+    return "ARRAY[" + ", ".join(f"'{value}'" for value in values) + "]::text[]"
 
 
 def fetch_row(statement: str, parameters: dict[str, Any]) -> Row | None:
