@@ -12,7 +12,7 @@ class CostRecord(models.Model):
         Execution, on_delete=models.CASCADE, related_name="cost_records", db_index=False
     )
     step = models.CharField(max_length=200)
-    attempt = models.PositiveIntegerField()
+    attempt = models.IntegerField()
     kind = models.CharField(max_length=40)
     amount = models.DecimalField(max_digits=30, decimal_places=6)
     at = models.DateTimeField()

@@ -10,7 +10,7 @@ class ExecutionEvent(models.Model):
 
     pk = models.CompositePrimaryKey("execution_id", "sequence", "at")
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="events")
-    sequence = models.PositiveIntegerField()
+    sequence = models.IntegerField()
     at = models.DateTimeField()
     kind = models.CharField(max_length=60)
     step = models.CharField(max_length=200, blank=True, default="")

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Value
 
 from executions.models.blueprint import BlueprintVersion
+from executions.models.checks import null_unless, one_of
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 
 
@@ -44,16 +45,16 @@ class Execution(models.Model):
         max_length=64, help_text="The version of the node catalogue it is bound to."
     )
     # The checkpoint's optimistic version, and the step that comes next.
-    version = models.PositiveIntegerField(default=0)
+    version = models.IntegerField(default=0)
     next_step = models.CharField(max_length=200, blank=True, default="")
-    last_event = models.PositiveIntegerField(default=0, help_text="The number of the newest event.")
-    last_log = models.PositiveIntegerField(
+    last_event = models.IntegerField(default=0, help_text="The number of the newest event.")
+    last_log = models.IntegerField(
         default=0, db_default=0, help_text="The number of the newest log line."
     )
     wake_at = models.DateTimeField(
         null=True, help_text="Until when it waits, without a slot, before it goes on."
     )
-    losses = models.PositiveIntegerField(
+    losses = models.IntegerField(
         default=0, help_text="Placements lost in a row without a checkpoint between them."
     )
     requested_by = models.CharField(max_length=200)
@@ -79,15 +80,14 @@ class Execution(models.Model):
                 name="execution_key_once",
             ),
             models.CheckConstraint(
-                condition=models.Q(state__in=ExecutionState.values), name="execution_state_known"
+                condition=one_of("state", ExecutionState.values), name="execution_state_known"
             ),
             models.CheckConstraint(
-                condition=models.Q(outcome="") | models.Q(outcome__in=sorted(TERMINAL_EXECUTION)),
+                condition=one_of("outcome", ['""', *sorted(TERMINAL_EXECUTION)]),
                 name="execution_outcome_known",
             ),
             models.CheckConstraint(
-                condition=models.Q(finished_at__isnull=True)
-                ^ models.Q(state__in=sorted(TERMINAL_EXECUTION)),
+                condition=null_unless("finished_at", "state", sorted(TERMINAL_EXECUTION)),
                 name="execution_finished_when_terminal",
             ),
         )

@@ -10,10 +10,10 @@ class StepLog(models.Model):
 
     pk = models.CompositePrimaryKey("execution_id", "number", "at")
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="logs")
-    number = models.PositiveIntegerField()
+    number = models.IntegerField()
     at = models.DateTimeField()
     step = models.CharField(max_length=200)
-    attempt = models.PositiveIntegerField()
+    attempt = models.IntegerField()
     level = models.CharField(max_length=8)
     message = models.TextField()
 

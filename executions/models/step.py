@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from executions.models.checks import one_of
 from executions.models.execution import Execution
 from executions.states import StepState
 
@@ -13,12 +14,12 @@ class Step(models.Model):
     execution = models.ForeignKey(
         Execution, on_delete=models.CASCADE, related_name="steps", db_index=False
     )
-    position = models.PositiveIntegerField()
+    position = models.IntegerField()
     path = models.CharField(max_length=200)
     uses = models.CharField(max_length=200)
     state = models.TextField(choices=StepState.choices, default=StepState.PENDING)
-    attempt = models.PositiveIntegerField(default=0)
-    epoch = models.PositiveIntegerField(default=0, help_text="The placement that claimed it last.")
+    attempt = models.IntegerField(default=0)
+    epoch = models.IntegerField(default=0, help_text="The placement that claimed it last.")
     inputs = models.JSONField(
         null=True, help_text="The parameters of its last attempt; sensitive values masked."
     )
@@ -43,7 +44,7 @@ class Step(models.Model):
             models.UniqueConstraint(fields=("execution", "path"), name="step_path_once"),
             models.UniqueConstraint(fields=("execution", "position"), name="step_position_once"),
             models.CheckConstraint(
-                condition=models.Q(state__in=StepState.values), name="step_state_known"
+                condition=one_of("state", StepState.values), name="step_state_known"
             ),
         )
 
