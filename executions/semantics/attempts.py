@@ -13,6 +13,7 @@ from typing import Any
 from executions.blueprint.errors import BadReference
 from executions.blueprint.expressions import holds, resolve
 from executions.blueprint.plan import Guarantee, PlannedStep
+from executions.semantics.canonical import loads
 from executions.semantics.decisions import Checkpoint, after_skip, after_step
 from executions.semantics.masking import MASK
 from executions.semantics.records import Line, Record
@@ -23,6 +24,7 @@ from executions.states import ExecutionState
 from isolane.protocol import Run, dump
 from isolane.results import Code, StepResult
 
+MAX_KEY = 200  # characters, as in a blueprint
 OVERDUE = "The run was ended at its own timeout."
 
 
@@ -64,17 +66,22 @@ class Attempt:
 
     def prepare(self) -> Run | StepResult | None:
         """What to ask the runtime for; a result if it must not be asked, none if the step is skipped."""
-        if spent := self._run.budget.spent_up():
-            return self._failed(Code.BUDGET_EXCEEDED, spent)
+        scope = self._scope(self._run.memory.scope())
         try:
-            return self._prepared()
+            if self._is_skipped(scope):
+                return None
+            if spent := self._run.budget.spent_up():
+                return self._failed(Code.BUDGET_EXCEEDED, spent)
+            return self._prepared(scope)
         except BadReference as bad:
             return self._failed(Code.POLICY_VIOLATION, bad.detail)
 
-    def _prepared(self) -> Run | None:
-        step, scope = self.step, self._scope(self._run.memory.scope())
-        if self._recovers_from is None and step.when is not None and not holds(step.when, scope):
-            return None
+    def _is_skipped(self, scope: Mapping[str, Any]) -> bool:
+        when = self.step.when
+        return self._recovers_from is None and when is not None and not holds(when, scope)
+
+    def _prepared(self, scope: Mapping[str, Any]) -> Run:
+        step = self.step
         uses, declared = self._called()
         parameters = resolve(declared, scope)
         self._shown = self._shown_parameters(declared) if self._run.memory.is_masked else parameters
@@ -110,7 +117,7 @@ class Attempt:
         if self.step.idempotency_key is None:
             key = f"{self._run.memory.metadata.execution_id}:{self.step.path}"
         else:
-            key = str(resolve(self.step.idempotency_key, scope))
+            key = _key_text(resolve(self.step.idempotency_key, scope))
         return f"{key}:recover" if self._recovers_from else key
 
     # --- after the runtime has answered
@@ -156,16 +163,18 @@ class Attempt:
             return result
         if excess := self._run.memory.excess(self.step.path, output, result.variables):
             return self._failed(Code.OUTPUT_TOO_LARGE, excess)
-        if self.step.guarantee is Guarantee.DETERMINISTIC and self._differs(result.output):
+        if self.step.guarantee is Guarantee.DETERMINISTIC and self._differs(output):
             return self._failed(
                 Code.POLICY_VIOLATION,
                 "The step is declared deterministic, but its output differs from the original run's.",
             )
         return result
 
-    def _differs(self, output: Any) -> bool:
+    def _differs(self, output: bytes) -> bool:
         original = self._run.original
-        return original is not None and original.get(self.step.path, output) != output
+        if original is None or self.step.path not in original:
+            return False
+        return bool(original[self.step.path] != loads(output))
 
     def _concluded(
         self,
@@ -282,6 +291,18 @@ def _shown(value: Any, scope: Mapping[str, Any]) -> Any:
         return resolve(value, scope)
     except BadReference:  # what is masked may not fit the expression
         return MASK
+
+
+def _key_text(value: Any) -> str:
+    """As references within a text are written. What is missing would be one key for all runs of all tenants."""
+    text = value if isinstance(value, str) else _json(value)
+    if value is None or not text.strip():
+        raise BadReference("idempotency_key: it comes to nothing on this run's values.")
+    if len(text) > MAX_KEY:
+        raise BadReference(
+            f"idempotency_key: it comes to {len(text)} characters; use at most {MAX_KEY}."
+        )
+    return text
 
 
 def _json(value: Any) -> str:

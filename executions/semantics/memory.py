@@ -1,12 +1,12 @@
 """ExecutionMemory: the inputs, step outputs and variables of one execution, and nothing else. Pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from executions.blueprint.plan import WHOLE, Plan
+from executions.semantics.canonical import loads
 from executions.semantics.masking import Masker, mask_fields
 from isolane.names import VARIABLE
 from isolane.protocol import dump
@@ -26,7 +26,7 @@ class Metadata:
 
 
 class ExecutionMemory:
-    """Belongs to one execution of one tenant. Values come in as JSON and leave as JSON, so by value.
+    """Belongs to one execution of one tenant. Values come in as JSON and leave as JSON, so by value and in one form.
 
     What references are resolved against is for reading only: nobody changes a value in place.
     """
@@ -44,11 +44,11 @@ class ExecutionMemory:
         self.metadata = metadata
         self.masker = Masker()
         self._plan = plan
-        self._inputs: dict[str, Any] = json.loads(dump(inputs))
-        self._outputs: dict[str, Any] = json.loads(dump(outputs))
+        self._inputs: dict[str, Any] = loads(dump(inputs))
+        self._outputs: dict[str, Any] = loads(dump(outputs))
         # A name that was masked is none; the real one is among those that were unsealed.
         named = {name: value for name, value in variables.items() if VARIABLE.fullmatch(name)}
-        self._variables: dict[str, Any] = json.loads(dump(named))
+        self._variables: dict[str, Any] = loads(dump(named))
         self._sensitive_variables = {name for name in sensitive_variables if _may_mark(plan, name)}
         self._sizes = {path: len(dump(value)) for path, value in self._outputs.items()}
         self._sizes[""] = len(dump(self._variables))
@@ -97,11 +97,11 @@ class ExecutionMemory:
 
     def remember(self, path: str, output: bytes, variables: Mapping[str, Any]) -> None:
         """Keep what a step came to, its output as JSON."""
-        self._outputs[path] = value = json.loads(output)
+        self._outputs[path] = value = loads(output)
         self._sizes[path] = len(output)
         self.learn(path, value, variables)
         if variables:
-            self._variables.update(json.loads(dump(variables)))
+            self._variables.update(loads(dump(variables)))
             self._sizes[""] = len(dump(self._variables))
             # A variable that is set anew by a step which does not mark it is open again.
             self._sensitive_variables -= set(variables)

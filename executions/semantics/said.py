@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from executions.semantics.records import Line
@@ -23,6 +23,7 @@ class Said:
     refused: str = ""  # why the attempt fails whatever it returns
     _lines: list[Line] = field(default_factory=list)
     _cut: set[str] = field(default_factory=set)  # levels at which a line goes on
+    _last: datetime | None = None  # the time of the newest line
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, frame: Log | Progress | Cost) -> None:
@@ -58,8 +59,16 @@ class Said:
         continued, cut = log.level in self._cut, len(log.message) >= LINE_MAX
         (self._cut.add if cut else self._cut.discard)(log.level)
         return Line(
-            at=self.now(), level=log.level, message=log.message, continued=continued, cut=cut
+            at=self._later(), level=log.level, message=log.message, continued=continued, cut=cut
         )
+
+    def _later(self) -> datetime:
+        """Later than the line before, also when the clock was put back: by their times lines are known as written."""
+        now = self.now()
+        if self._last is not None and now <= self._last:
+            now = self._last + timedelta.resolution
+        self._last = now
+        return now
 
     def _cost(self, cost: Cost) -> None:
         if cost.kind not in self.costs and len(self.costs) >= MAX_COST_KINDS:

@@ -154,11 +154,11 @@ class Model:
     def _attempt(self, step: StepNow) -> tuple[Act | None, str | None, Any]:
         """The act, if a node was called; the code, if it failed; the output, if it did not."""
         limit = self.document.get("budget", {}).get("tokens")
-        if limit is not None and self.tokens >= Decimal(str(limit)):
-            return None, "BUDGET_EXCEEDED", None
         try:
             if not step.error and not self._holds(step.declared.get("when")):
                 return None, "SKIPPED", None
+            if limit is not None and self.tokens >= Decimal(str(limit)):
+                return None, "BUDGET_EXCEEDED", None
             called = step.declared["recover"] if step.error else step.declared
             parameters = self._resolved(called.get("with", {}), step)
         except Unresolvable:
@@ -178,13 +178,13 @@ class Model:
             return act, "CANCELLED", None
         if act.code is not None:
             return act, act.code, None
-        return act, None, shown(act, parameters)
+        return act, None, stored(shown(act, parameters))
 
     def _succeeded(self, step: StepNow, act: Act | None, output: Any) -> None:
         assert act is not None
         step.state, step.output, step.code = "succeeded", output, step.error
         step.recovered = bool(step.error)
-        self.variables |= act.variables
+        self.variables |= stored(act.variables)
 
     # --- failures
     def _failed(self, step: StepNow, code: str) -> None:
@@ -361,15 +361,27 @@ class Model:
         found = self._found(reference, step)
         if not before and not after:
             return found
-        return before + (found if isinstance(found, str) else json.dumps(found)) + after
+        return before + (found if isinstance(found, str) else written(found)) + after
 
     def _found(self, reference: str, step: StepNow | None) -> Any:
         if "(" in reference:
             raise Unresolvable
         done = {each.key: each.output for each in self._steps if each.state == "succeeded"}
-        scope: Any = {"inputs": self.inputs, "steps": done, "vars": self.variables}
+        scope: Any = {"inputs": stored(self.inputs), "steps": done, "vars": self.variables}
         if step is not None and step.error:
             scope["error"] = {"code": step.error, "step": step.key}
         for name in reference.split("."):
             scope = scope.get(name) if isinstance(scope, dict) else None
         return scope
+
+
+def stored(value: Any) -> Any:
+    """A large number without a fraction is an integer, however it was written."""
+    if isinstance(value, dict):
+        return {name: stored(inner) for name, inner in value.items()}
+    return int(Decimal(repr(value))) if isinstance(value, float) and abs(value) >= 1e16 else value
+
+
+def written(value: Any) -> str:
+    """An object has its names in order, whatever order they came in."""
+    return json.dumps(value, sort_keys=True)

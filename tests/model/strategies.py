@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from tests.model.script import MEND, WORK, Act, Mishap, Moment, Script
 
 KEYS = "abcdef"
-VALUES: st.SearchStrategy[Any] = st.sampled_from([True, False, None, 0, "", "x", [], {}])
+# The last two are written in another way by PostgreSQL than by Python.
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [True, False, None, 0, "", "x", [], {}, 1e23, {"later": 1e16, "first": 0.5, "no": None}]
+)
 CODES = st.sampled_from(
     [
         *(["TRANSIENT_ERROR", "RATE_LIMIT_ERROR", "RATE_LIMIT_ERROR", "TIMEOUT"] * 3),
@@ -49,7 +52,8 @@ def references(earlier: str) -> st.SearchStrategy[str]:
 
 def parameters(earlier: str) -> st.SearchStrategy[dict[str, Any]]:
     """Of a node."""
-    value = st.one_of(st.integers(0, 3), references(earlier), st.just("v is ${vars.v}!"))
+    texts = ["v is ${vars.v}!", *(f"{key} is ${{steps.{key}.ok}}!" for key in earlier)]
+    value = st.one_of(st.integers(0, 3), references(earlier), st.sampled_from(texts))
     return st.dictionaries(st.sampled_from("xy"), value, max_size=2)
 
 

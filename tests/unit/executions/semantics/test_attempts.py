@@ -120,6 +120,38 @@ def test_the_key_is_the_same_for_every_attempt_and_may_be_chosen() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "key"),
+    [("a b", "a b"), (7, "7"), (True, "true"), ({"b": 1, "a": 2}, '{"a":2,"b":1}')],
+)
+def test_a_key_that_is_no_text_is_written_as_json(value: Any, key: str) -> None:
+    run = make_run({"idempotency_key": "${inputs.id}"}, given={"id": value})
+    assert prepared(Attempt(run, "one", number=1)).idempotency_key == key
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", "x" * 201])
+def test_a_key_that_is_missing_or_too_long_stops_the_step(value: Any) -> None:
+    run = make_run({"idempotency_key": "${inputs.id}"}, given={"id": value})
+    result = refused(Attempt(run, "one", number=1))
+    assert result.code is Code.POLICY_VIOLATION
+    assert result.message.startswith("idempotency_key: it comes to ")
+
+
+def test_what_a_step_came_to_reads_the_same_whether_it_was_stored_or_not() -> None:
+    given = {"zebra": 1e23, "ant": {"y": 1, "b": -0.0}}
+    key = {"idempotency_key": "${steps.one}"}
+    before, after = make_run({}, key), make_run({}, key, past={"one": given})
+    Attempt(before, "one", number=1).concluded(done(given))
+    keys = {prepared(Attempt(run, "two", number=1)).idempotency_key for run in (before, after)}
+    assert keys == {'{"ant":{"b":0.0,"y":1},"zebra":100000000000000000000000}'}
+
+
+def test_an_output_is_compared_with_the_original_as_it_is_stored() -> None:
+    same = {"n": 10**23}
+    run = make_run({"guarantee": "deterministic"}, {}, original={"one": same})
+    assert Attempt(run, "one", number=1).concluded(done({"n": 1e23})).result.code is None
+
+
+@pytest.mark.parametrize(
     ("when", "runs"),
     [
         ("${inputs.flag}", True),
@@ -164,6 +196,12 @@ def test_a_spent_budget_stops_the_step_before_it_runs() -> None:
     result = refused(attempt)
     assert result.code is Code.BUDGET_EXCEEDED
     assert attempt.concluded(result).decided.outcome is ExecutionState.FAILED
+
+
+def test_a_step_that_is_skipped_spends_nothing() -> None:
+    spent = Budget(run_limits={"tokens": Decimal(1)}, run_spent={"tokens": Decimal(1)})
+    run = make_run({"when": "${inputs.no}"}, {}, budget=spent)
+    assert Attempt(run, "one", number=1).prepare() is None
 
 
 # --- recovery
@@ -372,7 +410,7 @@ def test_a_sensitive_output_is_sealed_and_masked() -> None:
         .concluded(done({"token": "t0ken", "n": 1}, variables={"v": "v4lue", "w": 2}))
         .record
     )
-    assert record.output == '{"token":"***","n":1}'
+    assert record.output == '{"n":1,"token":"***"}'
     assert unseal(EXECUTION, record.sealed_output or b"") == {"token": "t0ken", "n": 1}
     assert json.loads(record.variables or "") == {"v": MASK, "w": 2}
     assert unseal(EXECUTION, record.sealed_variables or b"") == {"v": "v4lue"}

@@ -41,6 +41,16 @@ def test_lines_are_taken_once_and_in_order(said: Said) -> None:
     assert said.take_lines() == []
 
 
+def test_a_line_is_younger_than_the_one_before_though_the_clock_was_put_back() -> None:
+    clock = iter([START, START, START - timedelta(hours=1), START + timedelta(seconds=1)])
+    said = Said(now=lambda: next(clock))
+    for _ in range(4):
+        said.hear(log("line"))
+    tick = timedelta(microseconds=1)
+    times = [line.at for line in said.take_lines()]
+    assert times == [START, START + tick, START + 2 * tick, START + timedelta(seconds=1)]
+
+
 def test_lines_that_are_given_back_come_first_again(said: Said) -> None:
     said.hear(log("first"))
     taken = said.take_lines()
