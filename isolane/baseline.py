@@ -2,6 +2,7 @@
 
 import contextvars
 import decimal
+import functools
 import locale
 import logging
 import os
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from isolane.descriptors import Descriptors
 from isolane.processes import end_descendants
 
 Undo = Callable[[], object]
@@ -68,6 +70,16 @@ def _environment() -> Undo:
         os.environ.update(environ)
 
     return undo
+
+
+def _descriptors() -> Undo:
+    return _standard_descriptors().restore
+
+
+@functools.cache
+def _standard_descriptors() -> Descriptors:
+    """The same for all executions of the process: they are no execution's to change."""
+    return Descriptors()
 
 
 def _directory() -> Undo:
@@ -128,6 +140,7 @@ def _messages() -> Undo:
 
 _SAVED: dict[str, Callable[[], Undo]] = {
     "the signals": _signals,
+    "the standard descriptors": _descriptors,
     "the environment": _environment,
     "the working directory": _directory,
     "the umask": _umask,

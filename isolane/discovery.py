@@ -2,7 +2,7 @@
 
 Timing: once, before the runner serves. Model: importing registers; modules are imported in the main thread.
 Guarantee: only what an operator listed or installed is imported, each module once.
-Failure: DiscoveryError names what cannot be loaded, and the runner does not serve without it.
+Failure: DiscoveryError names what cannot be loaded and the author's line, and the runner does not serve without it.
 """
 
 import importlib
@@ -16,6 +16,7 @@ from typing import Any
 
 from isolane.node import NodeRegistry
 from isolane.tasks import register_tasks
+from isolane.traces import place_of
 
 ENTRY_POINTS = "isolane.nodes"
 
@@ -49,7 +50,7 @@ def _load(what: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except BaseException as error:  # SystemExit, too, must name what raised it
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = " ".join(f"{place_of(error)}{type(error).__name__}: {error}".split())
         raise DiscoveryError(f"{what} cannot be imported: {reason}") from error
 
 

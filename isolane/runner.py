@@ -11,7 +11,6 @@ import os
 import platform
 import socket
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 from isolane.discovery import DiscoveryError, discover
@@ -34,7 +33,8 @@ def main() -> NoReturn:
     session.install()
     sys.path[:0] = options.path
     versions = _discover(options.package, options.tasks)
-    _silence()
+    # Until here descriptor 2 was for the one line of a package that cannot be imported.
+    session.install_pipes()
     try:
         session.serve(versions, platform.python_version())
     finally:
@@ -58,12 +58,6 @@ def _discover(packages: list[str], tasks: list[str]) -> dict[str, str]:
         line = storable(str(error), MESSAGE_MAX)
         os.write(2, f"isolane.runner: {line}\n".encode())
         os._exit(EXIT_PACKAGE)
-
-
-def _silence() -> None:
-    # Descriptor 2 was for the line above only; from here on C code may write to it as it likes.
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
 
 
 if __name__ == "__main__":

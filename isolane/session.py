@@ -20,6 +20,7 @@ from typing import NoReturn
 from isolane.baseline import Baseline
 from isolane.capture import Capture
 from isolane.execution import Execution
+from isolane.guard import Guard
 from isolane.node import NodeRegistry
 from isolane.processes import kill_descendants
 from isolane.protocol import (
@@ -42,6 +43,9 @@ from isolane.stream import Stream
 from isolane.text import storable
 
 EXIT_PROTOCOL = 4
+LINES_MAX = (
+    2000  # captured from one attempt and sent; the worker counts for itself, and takes fewer
+)
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
 
 
@@ -51,16 +55,21 @@ class Session:
     def __init__(self, stream: Stream, registry: NodeRegistry) -> None:
         self._stream = stream
         self._registry = registry
-        self._capture = Capture(self._log)
+        self._capture = Capture(self._log, Guard(stream.sending))
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: Execution | None = None
-        self._baseline = Baseline()
+        self._baseline: Baseline | None = None
         self._running: Run | None = None
+        self._lines = 0  # of the attempt that runs
 
     def install(self) -> None:
-        """Capture the process's output, and keep forked children off the stream."""
+        """Capture what Python code prints and logs, and keep forked children off the stream."""
         self._capture.install()
         os.register_at_fork(after_in_child=self._forked)
+
+    def install_pipes(self) -> None:
+        """Capture what is written to descriptors 1 and 2, too."""
+        self._capture.install_pipes()
 
     def serve(self, packages: dict[str, str], python: str) -> NoReturn:
         """Answer frames until the stream ends, and the process with it."""
@@ -83,7 +92,7 @@ class Session:
     def _run(self, execution: Execution, run: Run) -> StepResult:
         # A line begun between steps, maybe by another execution's teardown, is not this step's.
         self._capture.finish()
-        self._running = run
+        self._running, self._lines = run, 0
         try:
             result = self._attempt(execution, run)
         except BaseException as error:  # noqa: BLE001 - SystemExit, too, is a step's failure
@@ -96,10 +105,12 @@ class Session:
         node = self._registry.get(run.uses)
         if node is None:
             raise StepError(Code.SKILL_NOT_FOUND, f"this runtime has no node {run.uses}")
-        return execution.attempt(node, run, self._stream.send)
+        return execution.attempt(node, run, self._say)
 
     def _close(self, execution: Execution) -> None:
-        found = (*execution.close(), *self._baseline.restore())
+        found = execution.close()
+        if self._baseline is not None:
+            found += self._baseline.restore()
         errors = tuple(storable(error, _ERROR_MAX) for error in found[:_ERRORS_MAX])
         self._execution = None
         self._stream.send(Closed(errors=errors))
@@ -124,14 +135,20 @@ class Session:
             case _:
                 self._inbox.put(frame)
 
+    def _say(self, frame: Frame) -> None:
+        self._capture.catch_up()
+        self._stream.send(frame)
+
     def _log(self, level: Level, message: str) -> None:
         run = self._running
-        if run is not None:
+        if run is not None and self._lines < LINES_MAX:
+            self._lines += 1
             self._stream.send(Log(step=run.step, level=level, message=message, nonce=run.nonce))
 
     def _forked(self) -> None:
         # Two processes writing frames to one stream would cut each other's in two.
         self._running = None
+        self._capture.forked()
         self._stream.close()
 
 

@@ -36,7 +36,7 @@ class Stream:
     def send(self, frame: Frame, timeout: float | None = None) -> None:
         """Send a frame, waiting at most timeout seconds for a peer that does not read."""
         data, deadline = encode(frame), _deadline(timeout)
-        if self._sender == threading.get_ident():
+        if self.sending():
             # A finaliser ran and printed while this very thread was sending: its frame comes next.
             self._late.append(data)
             return
@@ -48,6 +48,10 @@ class Stream:
                     self._write(self._late.popleft(), deadline)
             finally:
                 self._sender = None
+
+    def sending(self) -> bool:
+        """Say whether this very thread is in the midst of sending, as a finaliser may find it."""
+        return self._sender == threading.get_ident()
 
     def receive(self, timeout: float | None = None) -> Frame:
         """Return the next frame, waiting at most timeout seconds for all of it."""

@@ -1,6 +1,7 @@
 """isolane.traces: what operators see of an unexpected exception."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -9,7 +10,7 @@ from isolane.execution import Execution
 from isolane.node import NodeRegistry
 from isolane.protocol import Open, Run
 from isolane.text import TRACE_MAX
-from isolane.traces import trace_of
+from isolane.traces import place_of, trace_of
 
 registry = NodeRegistry()
 
@@ -93,3 +94,43 @@ def test_an_exception_that_cannot_be_shown_has_a_trace() -> None:
             return super().__getattribute__(name)
 
     assert trace_of(Hostile("x")).splitlines()[-1].startswith("Hostile")
+
+
+def caught(code: str, filename: str = "/srv/shop/__init__.py", **names: object) -> BaseException:
+    """Run code as a module of an author, and return what it raises without the frame of this test."""
+    with pytest.raises(Exception) as raised:
+        exec(compile(code, filename, "exec"), {"__name__": "shop", **names})
+    error = raised.value
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+    return error
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        pytest.param("\n\nimport nowhere", 3, id="in the module"),
+        pytest.param("\njson.loads('{')", 2, id="below, in the standard library"),
+        pytest.param(
+            "def x(ctx, *, y: 'Missing'): ...\n\n\nregistry.node('bad.x')(x)",
+            4,
+            id="below, on our behalf",
+        ),
+    ],
+)
+def test_the_place_is_the_authors_last_line(code: str, line: int) -> None:
+    error = caught(code, json=json, registry=NodeRegistry())
+    assert place_of(error) == f"…/shop/__init__.py:{line}: "
+
+
+def test_the_place_of_a_syntax_error_is_its_own() -> None:
+    with pytest.raises(SyntaxError) as raised:
+        compile("\nx = (", "/srv/shop/cart.py", "exec")
+    assert place_of(raised.value) == "…/shop/cart.py:2: "
+
+
+def test_a_place_is_bounded_and_may_be_missing() -> None:
+    place = place_of(caught("1 / 0", f"/srv/{'x' * 5000}/cart.py"))
+    assert len(place) < 130
+    assert place.endswith("x/cart.py:1: ")
+    assert place_of(ValueError("never raised")) == ""

@@ -5,6 +5,7 @@ import locale
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -100,3 +101,73 @@ def look(ctx: NodeContext) -> dict[str, Any]:
         "logging": [root.level, [str(each) for each in root.handlers], root.manager.disable],
         "streams": [type(each).__name__ for each in (sys.stdout, sys.stderr)],
     }
+
+
+@node("restless.write")
+def write(ctx: NodeContext) -> None:
+    """Say something past Python's streams, and in between on them."""
+    for turn in range(3):
+        os.write(1, f"raw {turn}\n".encode())
+        print("printed", turn)  # noqa: T201 - what becomes of it is tested
+        os.system(f"echo program {turn}")
+        ctx.log(f"context {turn}")
+        subprocess.run(["sh", "-c", f"echo error {turn} >&2"], check=True)
+        logging.getLogger().error("logged %d", turn)
+    os.write(1, b"\xff\xc3\xa4\x00, \xc3")
+
+
+@node("restless.flood")
+def flood(ctx: NodeContext, *, count: int, by: str) -> str:
+    """Write more than a pipe holds at once."""
+    if by == "program":
+        subprocess.run(
+            ["sh", "-c", f"yes | head -c {count}; yes | head -c {count} >&2"], check=True
+        )
+    else:
+        rest = b"x" * count
+        while rest:
+            rest = rest[os.write(1, rest) :]
+    return "done"
+
+
+@node("restless.leave_writer")
+def leave_writer(ctx: NodeContext) -> None:
+    """Leave a program behind that fills the pipes for ever."""
+    subprocess.Popen(["sh", "-c", "yes | head -c 1000000; exec yes >&2"])
+
+
+@node("restless.write_on_close")
+def write_on_close(ctx: NodeContext) -> None:
+    """Write in the teardown."""
+    ctx.on_close(lambda: os.write(1, b"of nobody\nand"))
+
+
+@node("restless.write_from_fork")
+def write_from_fork(ctx: NodeContext) -> int:
+    """Say something in every way from a forked process."""
+    sys.stdout.write("begun, ")
+    pid = os.fork()  # noqa: TID251 - what a step may do
+    if pid == 0:
+        os.write(2, b"raw\n")
+        sys.stderr.write("printed\n")
+        logging.getLogger().error("logged")
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+@node("restless.close_descriptors")
+def close_descriptors(ctx: NodeContext, *, copies: bool = False) -> None:
+    """Leave the standard descriptors other than they were."""
+    os.set_blocking(2, False)
+    os.close(0)
+    os.close(1)
+    os.dup2(os.open("elsewhere", os.O_WRONLY | os.O_CREAT), 2)
+    if copies:
+        os.closerange(100, 110)
+
+
+@node("restless.look_at_descriptors")
+def look_at_descriptors(ctx: NodeContext) -> list[Any]:
+    """Return what the standard descriptors are, and write to them."""
+    os.system("echo out; echo error >&2; cat")
+    return [[os.readlink(f"/proc/self/fd/{n}"), os.get_blocking(n)] for n in range(3)]  # noqa: PTH115

@@ -117,10 +117,14 @@ def test_a_cancellation_without_execution_means_nothing(spawn: Spawn) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
-        ("raise ValueError('two\\nlines')", "ValueError: two lines"),
-        ("raise SystemExit(0)", "SystemExit: 0"),
-        ("x = (", "SyntaxError: '(' was never closed (broken.py, line 1)"),
+        ("\n\nimport nowhere", "3: ModuleNotFoundError: No module named 'nowhere'"),
+        ("raise ValueError('two\\nlines')", "1: ValueError: two lines"),
+        ("raise SystemExit(0)", "1: SystemExit: 0"),
+        ("\nx = (", "2: SyntaxError: '(' was never closed (broken.py, line 2)"),
+        (
+            "from isolane import node\n@node('bad.x')\ndef bad(ctx, *, y): ...",
+            "2: TypeError: node bad.x, parameter y: needs a type annotation",
+        ),
     ],
 )
 def test_a_broken_package_ends_it_with_one_line(
@@ -130,7 +134,8 @@ def test_a_broken_package_ends_it_with_one_line(
     _, process = spawn("--path", str(tmp_path), "--package", "broken")
     _, stderr = process.communicate(timeout=10)
     assert process.returncode == EXIT_PACKAGE
-    assert stderr == f"isolane.runner: package broken cannot be imported: {reason}\n"
+    place = f"…/{tmp_path.name}/broken.py"
+    assert stderr == f"isolane.runner: package broken cannot be imported: {place}:{reason}\n"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +143,7 @@ def test_a_broken_package_ends_it_with_one_line(
     [
         ("nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
         ("plugged:missing", "AttributeError: module 'plugged' has no attribute 'missing'"),
-        ("leaving", "SystemExit: 1"),
+        ("leaving", "…/{folder}/leaving.py:1: SystemExit: 1"),
     ],
 )
 def test_a_broken_entry_point_ends_it_with_one_line(
@@ -150,7 +155,7 @@ def test_a_broken_entry_point_ends_it_with_one_line(
     _, stderr = process.communicate(timeout=10)
     assert process.returncode == EXIT_PACKAGE
     named = f"entry point plug = {value} cannot be imported: {reason}"
-    assert stderr == f"isolane.runner: {named}\n"
+    assert stderr == f"isolane.runner: {named}\n".format(folder=tmp_path.name)
 
 
 @pytest.mark.parametrize("value", ["plugged", "plugged:plug"])
