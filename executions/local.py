@@ -31,7 +31,7 @@ from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement, Runtime, RuntimeBackend, RuntimeStartError
 
-TENANT = "local"  # the name that steps see
+TENANT = "local"  # the name that steps see; nobody else submits here, so the user's, too
 CLOSE_SECONDS = 5.0
 
 
@@ -40,6 +40,7 @@ class LocalStep:
     """One step, as far as it has come; what is sensitive is masked."""
 
     path: str
+    position: int
     uses: str
     state: StepState = StepState.PENDING
     attempt: int = 0
@@ -129,6 +130,7 @@ class LocalEngine:
         self._deadline = 0.0
         self._runtime: Runtime | None = None
         self._epoch = 0
+        self._request_id = uuid4().hex  # as that of a request which brought none
         metadata = Metadata(
             tenant_id=0, execution_id=uuid4(), blueprint=planned.name, blueprint_version=0
         )
@@ -145,7 +147,10 @@ class LocalEngine:
         self._run = LocalRun(
             seed=self._resumable.seed,
             inputs=masked_inputs(inputs, planned.sensitive_inputs),
-            steps=[LocalStep(path=step.path, uses=step.uses) for step in planned.steps],
+            steps=[
+                LocalStep(path=step.path, position=step.position, uses=step.uses)
+                for step in planned.steps
+            ],
         )
 
     def run(self) -> LocalRun:
@@ -286,6 +291,8 @@ class LocalEngine:
             tenant_number=0,
             execution_id=str(self._resumable.memory.metadata.execution_id),
             epoch=self._epoch,
+            user_id=TENANT,
+            request_id=self._request_id,
         )
         self._runtime = self._backend.start(placement)
         self._runtime.open()

@@ -84,7 +84,7 @@ class Stack:
 
         def placeable() -> bool:
             # A restarted worker finds the file of its predecessor.
-            return ready_file.exists() and ready_file.read_text() == str(self.supervisor.pids[name])
+            return bool(node_name(ready_file, self.supervisor.pids[name]))
 
         return Child(
             name=name,
@@ -95,6 +95,14 @@ class Stack:
             ready=placeable,
             ready_timeout=READY_SECONDS,
         )
+
+    def node_names(self) -> dict[str, str]:
+        """The node names of the workers that are ready, by process: a run names its worker by the former."""
+        found = {
+            name: node_name(self.paths.ready_file(name), pid)
+            for name, pid in self.supervisor.pids.items()
+        }
+        return {name: node for name, node in found.items() if node}
 
     def describe(self) -> StackState:
         """What `isolane status` shows and what a process beside the stack needs."""
@@ -107,7 +115,17 @@ class Stack:
             flower_url=self.flower_url,
             environment=self.environment,
             children=self.supervisor.pids,
+            nodes=self.node_names(),
         )
+
+
+def node_name(ready_file: Path, pid: int) -> str:
+    """The name that the worker with this pid says it has, once runs can be placed on it; else nothing."""
+    try:
+        said, _, name = ready_file.read_text(encoding="utf-8").partition(" ")
+    except FileNotFoundError:
+        return ""
+    return name if said == str(pid) else ""
 
 
 @contextmanager
@@ -118,7 +136,8 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
     started: list[Stack] = []
 
     def on_event(name: str, what: str) -> None:
-        say(f"{name}: {what}")
+        node = started[0].node_names().get(name) if started and what == "ready" else None
+        say(f"{name}: {what} as {node}" if node else f"{name}: {what}")
         if started and paths.state_file.exists():
             started[0].publish_state()  # a restarted child has another pid
 

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from executions.api.blueprint_problems import PlacedProblems
 from executions.api.blueprint_serializers import (
     BlueprintDetailSerializer,
     BlueprintSerializer,
@@ -35,7 +36,7 @@ from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
-class BlueprintsView(NeedsPermission, GenericAPIView[Blueprint]):
+class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint]):
     """All blueprints of the tenant that the caller reaches."""
 
     permission_by_method: ClassVar = {
@@ -90,7 +91,7 @@ class BlueprintView(NeedsPermission, APIView):
         return Response(BlueprintDetailSerializer(version).data)
 
 
-class ValidateView(BlueprintView):
+class ValidateView(PlacedProblems, BlueprintView):
     """Checking a blueprint; its address is also that of a blueprint with the name `validate`."""
 
     permission_by_method: ClassVar = {

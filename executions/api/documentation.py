@@ -8,6 +8,19 @@ from rest_framework import serializers
 from orchestrator.core.problems import CONTENT_TYPE as PROBLEM_TYPE
 
 
+class ProblemErrorSerializer(serializers.Serializer[Any]):
+    """One of the things that do not fit."""
+
+    field = serializers.CharField(help_text="Of the request.")
+    detail = serializers.CharField()
+    path = serializers.CharField(
+        required=False, help_text="Within a blueprint that was sent, such as $.steps[0].with.x."
+    )
+    line = serializers.IntegerField(
+        required=False, min_value=1, help_text="Of that blueprint's text, from 1."
+    )
+
+
 class ProblemSerializer(serializers.Serializer[Any]):
     """An error, as RFC 9457 has it."""
 
@@ -20,7 +33,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
     def get_fields(self) -> Any:
         """Add `errors`, a name that DRF's class has taken."""
-        errors = serializers.ListField(child=serializers.DictField(), required=False)
+        errors = ProblemErrorSerializer(many=True, required=False)
         return {**super().get_fields(), "errors": errors}
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from executions.api.serializers import AmountsField, amount_text
+from executions.api.serializers import AmountsField
+from executions.blueprint.amounts import amount_text
 from executions.models import CostRecord, ExecutionEvent, StepLog
 from orchestrator.core.serializers import StrictSerializer
 

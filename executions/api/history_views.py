@@ -25,7 +25,7 @@ from executions.api.history_serializers import (
     LogsSerializer,
     SinceSerializer,
 )
-from executions.api.serializers import amount_text
+from executions.blueprint.amounts import amount_text
 from executions.models import Execution
 from executions.selectors import cost_totals, costs, events, find_execution, logs
 from tenants.api.permissions import NeedsPermission

@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from executions.blueprint.amounts import amount_text
 from executions.models import Execution, Step
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
@@ -130,9 +131,3 @@ class ExecutionDetailSerializer(ExecutionSerializer):
     def get_replay_of(self, run: Execution) -> str | None:
         """The id of the run that it repeats."""
         return f"exec_{run.replay_of}" if run.replay_of else None
-
-
-def amount_text(amount: Any) -> str:
-    """An amount without zeros that say nothing, and without an exponent."""
-    text = f"{amount:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -5,14 +5,22 @@ from orchestrator.core.errors import InvalidInput
 SHOWN = 200  # characters of what others wrote that a message quotes
 
 
-class InvalidBlueprint(InvalidInput):
+class BlueprintError(InvalidInput):
+    """A part of a blueprint does not fit; `field` is its path, and `line` its line where the text is known."""
+
+    def __init__(self, detail: str, *, field: str | None = None, line: int | None = None) -> None:
+        super().__init__(detail, field=field)
+        self.line = line
+
+
+class InvalidBlueprint(BlueprintError):
     """The document cannot be published; the detail says where and why."""
 
     code = "invalid_blueprint"
     title = "The blueprint does not fit"
 
 
-class BadReference(InvalidInput):
+class BadReference(BlueprintError):
     """An expression that does not parse or points nowhere."""
 
     code = "bad_reference"

@@ -8,12 +8,14 @@ has to evaluate has one limit of work.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from executions.blueprint import evaluation
 from executions.blueprint.errors import BadReference, shown
 from executions.blueprint.parsing import Expression, parsed, quoted
 from executions.blueprint.paths import child, item
+from executions.blueprint.reasons import reason_of
 from executions.blueprint.work import TooMuchWork, Work
 from isolane.protocol import MAX_DEPTH, MAX_FRAME, is_too_deep
 
@@ -24,22 +26,28 @@ REFERENCE = re.compile(r"\$\{([^{}]+)\}")
 OPENING = "${"
 
 
-def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
+def resolve(value: Any, scope: Mapping[str, Any], where: str = "") -> Any:
     """Replace every reference inside a value; one that stands alone keeps its type, others become text.
 
-    What holds no reference comes back as it is, not as a copy: do not change it.
+    What holds no reference comes back as it is, not as a copy: do not change it. `where` is the value's own path
+    within its step, such as `with`: a refusal begins with the path of the text that is to blame.
     """
     if not has_references(value):
         return value
-    resolved = _Resolver(scope).resolve(value)
+    resolver = _Resolver(scope)
+    try:
+        resolved = resolver.resolve(value)
+    except BadReference as bad:
+        raise _placed(bad, resolver.blamed(value, where)) from None
     if is_too_deep(resolved):
-        raise BadReference(f"The parameters would be nested deeper than {MAX_DEPTH} levels.")
+        deep = BadReference(f"The parameters would be nested deeper than {MAX_DEPTH} levels.")
+        raise _placed(deep, where)
     return resolved
 
 
 def holds(text: str, scope: Mapping[str, Any]) -> bool:
     """Whether a condition is met: null, false and what is empty are not true; zero is."""
-    value = resolve(text, scope)
+    value = resolve(text, scope, "when")
     return not (value is None or value is False or value in ("", [], {}))
 
 
@@ -101,6 +109,7 @@ class _Resolver:
         self._scope = scope
         self._left = MAX_FRAME
         self._work = Work(evaluation.MAX_WORK)
+        self._begun = 0  # texts with references
 
     def resolve(self, value: Any) -> Any:
         """A value with its references replaced."""
@@ -112,7 +121,13 @@ class _Resolver:
             return [self.resolve(inner) for inner in value]
         return value
 
+    def blamed(self, value: Any, where: str) -> str:
+        """The path of the text at which resolving this value stopped; looked for only then."""
+        paths = (path for path, text in texts(value, where) if OPENING in text)
+        return next(islice(paths, self._begun - 1, None)).removeprefix(".")
+
     def _text(self, text: str) -> Any:
+        self._begun += 1
         if alone := REFERENCE.fullmatch(text):
             return self._found(alone[1].strip())
         return REFERENCE.sub(lambda match: _as_text(self._found(match[1].strip())), text)
@@ -139,11 +154,16 @@ class _Resolver:
         except (
             *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
             *(RecursionError, MemoryError),
-        ):
+        ) as error:
             # JMESPathError is a ValueError; Python's own come from values of mixed types. The messages quote values.
+            reason = reason_of(error)
             raise BadReference(
-                f"{quoted(text)} cannot be evaluated on this run's values."
+                f"{quoted(text)} cannot be evaluated on this run's values{reason and ': '}{reason}."
             ) from None
+
+
+def _placed(bad: BadReference, path: str) -> BadReference:
+    return BadReference(f"{path}: {bad.detail}", field=path) if path else bad
 
 
 def _sizes(value: Any) -> Iterator[int]:

@@ -72,8 +72,9 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
         # No formats: that of a pattern would be Python's, and RE2 is asked below.
         Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
     except SchemaError as error:
+        where = path_of(error.absolute_path, "$.inputs")
         raise InvalidBlueprint(
-            f"$.inputs is not a JSON Schema: {shown(error.message)}", field="$.inputs"
+            f"{where} does not fit JSON Schema: {shown(error.message)}", field=where
         ) from None
     _check_marks(schema)
     count = 0

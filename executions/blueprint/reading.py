@@ -77,7 +77,7 @@ def read(text: str) -> Source:
         # What is missing at the end, libyaml finds on the line after it.
         line = min(_line(error.problem_mark), len(text.splitlines()))
         problem = shown(str(error.problem))
-        raise InvalidBlueprint(f"Line {line} is not YAML: {problem}.") from None
+        raise InvalidBlueprint(f"Line {line} is not YAML: {problem}.", line=line) from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         # PyYAML lets Python's own errors through where a tag does not fit its value.
         raise InvalidBlueprint(
@@ -117,7 +117,8 @@ def _load(text: str) -> tuple[Any, yaml.Node | None]:
 
 
 def _not_taken(event: yaml.Event, reason: str) -> InvalidBlueprint:
-    return InvalidBlueprint(f"line {_line(event.start_mark)}: the document {reason}.")
+    line = _line(event.start_mark)
+    return InvalidBlueprint(f"line {line}: the document {reason}.", line=line)
 
 
 def _line(mark: Any) -> int:

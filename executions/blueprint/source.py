@@ -7,9 +7,8 @@ from typing import Any
 
 import yaml
 
-from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.errors import BlueprintError
 from executions.blueprint.paths import ROOT, child, item, parent
-from orchestrator.core.errors import InvalidInput
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,21 +18,26 @@ class Source:
     document: dict[str, Any]
     lines: Mapping[str, int]  # by path, from 1
 
-    def locate(self, error: InvalidInput) -> InvalidInput:
-        """The same error with the line of what it is about, or of the nearest part around it."""
-        path = error.field or ""
+    def nearest(self, path: str) -> str:
+        """The path itself if the text has it, else that of the nearest part around it; nothing if there is none."""
         while path and path not in self.lines:
             path = parent(path)
+        return path
+
+    def locate(self, error: BlueprintError) -> BlueprintError:
+        """The same error with the line of what it is about, or of the nearest part around it."""
+        path = self.nearest(error.field or "")
         if not path:
             return error
-        return type(error)(f"line {self.lines[path]}: {error.detail}", field=error.field)
+        line = self.lines[path]
+        return type(error)(f"line {line}: {error.detail}", field=error.field, line=line)
 
     @contextlib.contextmanager
     def located(self) -> Iterator[None]:
         """Within, a refusal says the line."""
         try:
             yield
-        except (InvalidBlueprint, BadReference) as error:
+        except BlueprintError as error:
             raise self.locate(error) from None
 
 

@@ -83,7 +83,7 @@ class Attempt:
     def _prepared(self, scope: Mapping[str, Any]) -> Run:
         step = self.step
         uses, declared = self._called()
-        parameters = resolve(declared, scope)
+        parameters = resolve(declared, scope, "recover.with" if self._recovers_from else "with")
         self._shown = self._shown_parameters(declared) if self._run.memory.is_masked else parameters
         return Run(
             step=step.path,
@@ -117,7 +117,7 @@ class Attempt:
         if self.step.idempotency_key is None:
             key = f"{self._run.memory.metadata.execution_id}:{self.step.path}"
         else:
-            key = _key_text(resolve(self.step.idempotency_key, scope))
+            key = _key_text(resolve(self.step.idempotency_key, scope, "idempotency_key"))
         return f"{key}:recover" if self._recovers_from else key
 
     # --- after the runtime has answered
@@ -232,13 +232,13 @@ class Attempt:
         if decided.next_step or not self._run.plan.outputs:
             return decided, "", "", None
         try:
-            outputs = resolve(dict(self._run.plan.outputs), self._run.memory.scope())
+            outputs = resolve(dict(self._run.plan.outputs), self._run.memory.scope(), "outputs")
             if self._run.memory.is_masked:
                 # What is shown is all that is kept: a run's outputs never hold what is sensitive.
                 outputs = self._shown_parameters(self._run.plan.outputs)
         except BadReference as bad:
             failed = replace(decided, outcome=ExecutionState.FAILED, pause_s=0.0)
-            message = self._run.memory.masker.mask(f"outputs: {bad.detail}")
+            message = self._run.memory.masker.mask(bad.detail)
             return failed, Code.POLICY_VIOLATION.value, message, None
         return decided, "", "", _json(outputs)
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from executions.blueprint.amounts import amount_text
+
 Amounts = Mapping[str, Decimal]
 
 
@@ -24,7 +26,7 @@ class Budget:
         ):
             for kind, limit in limits.items():
                 if spent.get(kind, Decimal()) >= limit:
-                    return f"The {whose} is spent: {spent[kind]} of {limit} {kind}."
+                    return f"The {whose} is spent: {amount_text(spent[kind])} of {amount_text(limit)} {kind}."
         return ""
 
     def with_costs(self, costs: Amounts) -> dict[str, Decimal]:

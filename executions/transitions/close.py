@@ -117,7 +117,8 @@ WITH {FENCE}, {LOCKED_RUN}, cut AS (
     RETURNING e.id, e.last_event
 ), steps AS (
     UPDATE executions_step s
-    SET state = %(step_state)s::text, code = %(code)s::text, message = %(message)s::text, finished_at = now()
+    SET state = %(step_state)s::text, code = %(code)s::text, message = %(message)s::text, finished_at = now(),
+        retry_at = NULL -- nothing comes after this
     FROM run, cut WHERE s.execution_id = run.id AND s.path = cut.path
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)

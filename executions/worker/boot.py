@@ -139,7 +139,8 @@ def _register(machine: Machine) -> None:
     for loop in (_Process.lease, _Process.tick, _Process.journals, _Process.admission):
         loop.start()
     if settings.ENV.ready_file:
-        Path(settings.ENV.ready_file).write_text(str(os.getpid()), encoding="ascii")
+        said = f"{os.getpid()} {machine.node_name}"
+        Path(settings.ENV.ready_file).write_text(said, encoding="utf-8")
     logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": machine.node_name})
 
 

@@ -15,8 +15,9 @@ import click
 from rich.table import Table
 
 from executions.api.history_serializers import CostSerializer, EventSerializer
-from executions.api.serializers import ExecutionDetailSerializer, amount_text
+from executions.api.serializers import ExecutionDetailSerializer
 from executions.api.withholding import event_without_data, run_without_data
+from executions.blueprint.amounts import amount_text
 from executions.dispatch import admit_and_send
 from executions.models import Execution, StepLog
 from executions.selectors import cost_totals, execution, find_execution, labelled, last_step

@@ -18,13 +18,16 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from executions.blueprint.amounts import amount_text
 from executions.blueprint.checking import check_document
 from executions.blueprint.reading import read
+from executions.blueprint.source import Source
 from executions.local import LocalEngine, LocalRun, LocalStep
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.local_nodes import local_runner, node_options, nodes_in
+from orchestrator.cli.places import Places
 from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of, typed_inputs
 from resources.runtimes.base import RuntimeBackend
 
@@ -71,17 +74,19 @@ def run(
     """
     inputs = dict(input_pair(pair) for pair in pairs)
     with local_runner(file, packages=packages, tasks=tasks, paths=paths) as backend:
-        document = _checked(file, backend)
+        places = Places(file=file, source=_checked(file, backend))
         with _cancelled_by_signal() as cancelled, typed_inputs():
             engine = LocalEngine(
-                document,
+                places.source.document,
                 inputs,
                 backend=backend,
-                watcher=Terminal(),
+                watcher=Terminal(places),
                 seed=seed,
                 cancelled=cancelled,
             )
             ended = engine.run()
+    if place := places.of_outputs(ended.message):
+        click.secho(f"{place}: {plain(ended.message)}", fg="red", err=True)
     _print_run(ended, as_json=as_json)
     if ended.state is not ExecutionState.SUCCEEDED:
         raise SystemExit(1)
@@ -89,6 +94,9 @@ def run(
 
 class Terminal:
     """Tells on stderr what happens, so that stdout holds the result alone."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
 
     def said(self, step: str, level: str, message: str) -> None:
         """Print a line."""
@@ -103,23 +111,27 @@ class Terminal:
         click.secho(plain(trace).rstrip(), fg="red", err=True)
 
     def attempted(self, step: LocalStep) -> None:
-        """Print how an attempt ended."""
+        """Print how an attempt ended, and where in the file what failed stands."""
         words = (step.path, step.state.value, step.code, plain(step.message))
-        style = "red" if step.state in {StepState.FAILED, StepState.RETRYING} else None
-        click.secho(" ".join(word for word in words if word), fg=style, dim=style is None, err=True)
+        told = " ".join(word for word in words if word)
+        if step.state in {StepState.FAILED, StepState.RETRYING}:
+            place = self._places.of_step(step.position, step.message)
+            click.secho(f"{place}: {told}", fg="red", err=True)
+        else:
+            click.secho(told, dim=True, err=True)
 
     def waits(self, seconds: float) -> None:
         """Print for how long."""
         click.secho(f"waiting {seconds:.1f} s", dim=True, err=True)
 
 
-def _checked(file: Path, backend: RuntimeBackend) -> dict[str, Any]:
+def _checked(file: Path, backend: RuntimeBackend) -> Source:
     with located(file):
         source = read(text_of(file))
         known = nodes_in(backend)
         with source.located():
             check_document(source.document, known)
-    return source.document
+    return source
 
 
 @contextlib.contextmanager
@@ -142,7 +154,8 @@ def _cancelled_by_signal() -> Iterator[threading.Event]:
 # --- the end
 def _print_run(run: LocalRun, *, as_json: bool) -> None:
     if as_json:
-        _print_json(asdict(run))
+        costs = {kind: amount_text(amount) for kind, amount in run.costs.items()}
+        _print_json({**asdict(run), "costs": costs})
         return
     table = Table("step", "node", "state", "attempts", "code", "seconds", "output")
     for step in run.steps:
@@ -154,7 +167,7 @@ def _print_run(run: LocalRun, *, as_json: bool) -> None:
     told = " ".join(word for word in (run.state.value, run.code, plain(run.message)) if word)
     click.secho(f"{told} (seed {run.seed})", bold=True)
     for kind, amount in run.costs.items():
-        click.echo(f"cost: {amount:f} {kind}")
+        click.echo(f"cost: {amount_text(amount)} {kind}")
     if run.state is ExecutionState.SUCCEEDED:
         _print_json(run.steps[-1].output if run.outputs is None else run.outputs)
 

@@ -89,9 +89,10 @@ def status(*, as_json: bool) -> None:
         shown = {key: value for key, value in asdict(state).items() if key != "environment"}
         click.echo(json.dumps({"running": True, **shown}))
         return
-    table = Table("process", "pid", "state")
+    table = Table("process", "pid", "state", "worker")
     for name, pid in {"supervisor": state.pid, **state.children}.items():
-        table.add_row(name, str(pid), "running" if psutil.pid_exists(pid) else "ended")
+        running = "running" if psutil.pid_exists(pid) else "ended"
+        table.add_row(name, str(pid), running, state.nodes.get(name, ""))
     CONSOLE.print(table)
     CONSOLE.print(f"Admin {state.admin_url}  API docs {state.docs_url}  Flower {state.flower_url}")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from executions.blueprint.errors import BadReference, InvalidBlueprint
+from executions.blueprint.errors import BlueprintError
 from executions.blueprint.inputs import WantsText
 from orchestrator.core.errors import InvalidInput
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_LINE = re.compile(r"line (\d+):? ", re.IGNORECASE)
+_LINE = re.compile(r"\Aline \d+:? ", re.IGNORECASE)
 
 
 def text_of(file: Path) -> str:
@@ -30,11 +30,10 @@ def located(file: Path) -> Iterator[None]:
     """Within, a refusal of a blueprint begins with file:line, as editors and terminals know it."""
     try:
         yield
-    except (InvalidBlueprint, BadReference) as error:
-        line = _LINE.match(error.detail)
-        where = f"{file}:{line[1]}" if line else str(file)
-        rest = error.detail[line.end() :] if line else error.detail
-        raise type(error)(f"{where}: {rest}", field=error.field) from None
+    except BlueprintError as error:
+        where = f"{file}:{error.line}" if error.line else str(file)
+        rest = _LINE.sub("", error.detail) if error.line else error.detail
+        raise type(error)(f"{where}: {rest}", field=error.field, line=error.line) from None
 
 
 def input_pair(text: str) -> tuple[str, Any]:

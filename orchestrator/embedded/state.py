@@ -32,6 +32,7 @@ class StackState:
     # What a process started by hand beside the stack needs; orchestrator.env reads it.
     environment: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, int] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)  # what runs call the workers among them
 
     @property
     def is_alive(self) -> bool:

@@ -165,8 +165,9 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert printed.index("worker-1: ready") < printed.index("Running;")
         assert printed.index("worker-2: ready") < printed.index("Running;")
         for name in ("worker-1", "worker-2"):
-            pid = (home / f"{name}.ready").read_text()
+            pid, node = (home / f"{name}.ready").read_text().split(" ")
             assert pid == str(up.state["children"][name])
+            assert f"{name}: ready as {node}" in printed
 
         # What it serves.
         assert status_of(f"{web}/healthz") == 200

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -118,6 +119,18 @@ def test_steps_run_in_order_and_see_each_other() -> None:
     assert run.outputs == {"n": 1}
     assert run.steps[1].inputs == run.steps[1].output == {"n": 1, "who": "Ada"}
     assert [placement.epoch for placement in trial.backend.closed] == [1]
+
+
+def test_who_submitted_it_and_the_request_are_known_to_the_steps() -> None:
+    ids = []
+    for _ in range(2):
+        trial = Trial({"n": succeeds({})}, {"uses": "n"}, {"uses": "n"})
+        trial.run()
+        assert {placement.user_id for placement, _run in trial.backend.runs} == {"local"}
+        ids.append({placement.request_id for placement, _run in trial.backend.runs})
+    assert [len(found) for found in ids] == [1, 1]
+    assert ids[0] != ids[1]
+    assert all(len(request_id) == 32 for found in ids for request_id in found)
 
 
 def test_inputs_are_checked_before_anything_runs() -> None:
@@ -248,6 +261,21 @@ def test_a_budget_ends_the_run() -> None:
     assert (run.state, run.code) == (ExecutionState.FAILED, "BUDGET_EXCEEDED")
     assert states(run) == [StepState.SUCCEEDED, StepState.SUCCEEDED, StepState.FAILED]
     assert str(run.costs["eur"]) == "1.2"
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [(Code.CANCELLED, ExecutionState.CANCELLED), (Code.TIMEOUT, ExecutionState.TIMED_OUT)],
+)
+def test_an_attempt_that_is_ended_is_billed_for_what_it_had_said(
+    code: Code, state: ExecutionState
+) -> None:
+    def spend(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
+        on_frame(Cost(step=run.step, kind="tokens", amount=5))
+        return fails(code, "ended")(run, cancelled, on_frame)
+
+    ran = Trial({"spend": spend}, {"uses": "spend"}).run()
+    assert (ran.state, ran.costs) == (state, {"tokens": Decimal(5)})
 
 
 def test_cancelled_while_it_waits() -> None:

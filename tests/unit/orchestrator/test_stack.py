@@ -50,8 +50,8 @@ class Starting:
 def test_a_worker_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:
     supervisor: Any = Starting()
     said = EmbeddedPaths(tmp_path).ready_file("worker-1")
-    said.write_text("42")  # of another day
-    Stack(
+    said.write_text("42 w1@here")  # of another day
+    stack = Stack(
         supervisor=supervisor,
         secrets=Secrets(),
         environment={},
@@ -59,13 +59,17 @@ def test_a_worker_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Pat
         flower_url="",
         ports=(1, 2),
         paths=EmbeddedPaths(tmp_path),
-    ).start_processes(1)
+    )
+    stack.start_processes(1)
 
     assert list(supervisor.children) == ["web", "worker-1", "flower"]
     worker = supervisor.children["worker-1"]
     assert worker.env["ISOLANE_READY_FILE"] == str(said)
     found = [worker.ready()]
-    for pid in ("", "41", "42"):
-        said.write_text(pid)
+    for words in ("", "41 w0@here", "42 w1@here"):
+        said.write_text(words)
         found.append(worker.ready())
     assert found == [False, False, False, True]
+    assert stack.node_names() == {"worker-1": "w1@here"}
+    supervisor.pids["worker-1"] = 43
+    assert stack.node_names() == {}

@@ -1,6 +1,7 @@
 """Publishing, checking and reading blueprints over HTTP, each tenant for itself."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -74,6 +75,10 @@ def test_a_refusal_says_path_and_line(
     for path in (BLUEPRINTS, f"{BLUEPRINTS}/validate"):
         body = problem(push(author(acme), SOURCE.replace(*change), path), 400, code)
         assert said in body["detail"]
+        [entry] = body["errors"]
+        assert (entry["field"], entry["detail"]) == ("source", body["detail"])
+        assert entry["line"] == int(re.findall(r"[Ll]ine (\d+)", body["detail"])[0])
+        assert entry.get("path") == body.get("field")
         if field:
             assert body["field"].startswith(field)
     with tenant_scope(acme):

@@ -66,6 +66,15 @@ def test_it_says_how_to_authenticate_and_what_is_refused(document: dict[str, Any
     }
 
 
+def test_an_error_of_a_problem_has_path_and_line(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    name = schemas["Problem"]["properties"]["errors"]["items"]["$ref"].rsplit("/", 1)[1]
+    entry = schemas[name]
+    assert set(entry["properties"]) == {"field", "detail", "path", "line"}
+    assert entry["properties"]["line"]["type"] == "integer"
+    assert entry["required"] == ["detail", "field"]
+
+
 def test_the_list_is_described_as_pages(document: dict[str, Any]) -> None:
     answer = document["paths"]["/api/v1/executions"]["get"]["responses"]["200"]
     name = answer["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]

@@ -323,13 +323,14 @@ def test_the_step_that_it_ends_has_an_event_of_its_own(
     acme: TenantRef, claimed: Placement, outcome: ExecutionState, state: StepState
 ) -> None:
     with tenant_scope(acme):
-        Step.objects.filter(path="one").update(state=state)
+        Step.objects.filter(path="one").update(state=state, retry_at=Now() + timedelta(seconds=30))
         assert set_outcome(claimed, outcome, code="WORKER_LOST", message="")
         event = ExecutionEvent.objects.order_by("sequence").last()
     assert event is not None
     assert (event.kind, event.step) == (f"step.{outcome.value}", "one")
     cut = {"unbilled": True} if state is StepState.RUNNING else {}
     assert event.data == {"attempt": 1, "code": "WORKER_LOST", **cut}
+    assert step_of(acme, claimed.execution_id, "one").retry_at is None
     assert close(acme, claimed) == outcome
     assert events_of(acme, claimed.execution_id)[-1] == f"execution.{outcome.value}"
 

@@ -179,3 +179,49 @@ def test_help_shows_an_example(tmp_path: Path) -> None:
     shown = run(tmp_path, "--help")
     assert shown.returncode == 0
     assert "isolane run examples/greeting.yaml --local --input name=Ada" in shown.stdout
+
+
+REFERRING = """name: flow
+inputs: {properties: {n: {}}}
+steps:
+  - key: one
+    uses: own.secret
+    with:
+      card: %s
+outputs:
+  pin: ${steps.one.pin}
+  sum: ${abs(inputs.n)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("card", "given", "place", "told"),
+    [
+        (
+            "${length(inputs.n)}",
+            "n=5",
+            "flow.yaml:7: one failed POLICY_VIOLATION ",
+            "card: '${length(inputs.n)}' cannot be evaluated on this run's values: length() expects string,",
+        ),
+        (
+            "${inputs.n}",
+            "n=5",
+            "flow.yaml:7: one failed POLICY_VIOLATION ",
+            "node own.secret, parameter card: expected string",
+        ),
+        (
+            "abc",
+            "n=text",
+            "flow.yaml:10: outputs",
+            "sum: '${abs(inputs.n)}' cannot be evaluated on this run's values: abs() expects number, got string.",
+        ),
+    ],
+)
+def test_what_fails_on_a_runs_values_is_traced_to_the_field(
+    flow: Path, card: str, given: str, place: str, told: str
+) -> None:
+    flow.write_text(REFERRING % card)
+    ran = run(flow, "--package", "own", "--input", given)
+    assert ran.returncode == 1
+    [line] = [line for line in ran.stderr.splitlines() if place in line]
+    assert told in line

@@ -55,7 +55,7 @@ def test_json_is_yaml() -> None:
         (with_steps({"key": "a", "uses": "n", "with": []}), "$.steps[0].with"),
         (with_steps({"key": "a", "uses": "n", "retries": 3}), "$.steps[0].retries"),
         (with_steps({"key": "a", "uses": "n"}, {"key": "a", "uses": "n"}), "$.steps[1].key"),
-        (with_steps({"key": "a", "uses": "n"}, inputs={"type": "no type"}), "$.inputs"),
+        (with_steps({"key": "a", "uses": "n"}, inputs={"type": "no type"}), "$.inputs.type"),
     ],
 )
 def test_a_refusal_names_the_place(document: Any, where: str) -> None:

@@ -12,6 +12,7 @@ from executions.blueprint.expressions import (
     holds,
     resolve,
 )
+from isolane.protocol import MAX_FRAME
 
 SCOPE = {
     "inputs": {"id": 7, "tags": ["a", "b"], "ok": True, "mixed": ["secret", 5], "nothing": None},
@@ -175,3 +176,33 @@ def test_texts_that_may_be_published(text: str) -> None:
 def test_a_reference_that_is_not_whole_is_refused(text: str) -> None:
     with pytest.raises(BadReference):
         check_text(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "where", "path"),
+    [
+        ({"a": "${inputs.id}", "x": "${length(inputs.id)}"}, "with", "with.x"),
+        ({"x": ["a", {"y": ["${inputs.id}", "${length(inputs.id)}"]}]}, "with", "with.x[1].y[1]"),
+        ({"a": "${inputs.id}${inputs.id}", "x": "n ${length(inputs.id)}"}, "", "x"),
+        ("${length(inputs.id)}", "idempotency_key", "idempotency_key"),
+    ],
+)
+def test_a_refusal_begins_with_the_path_of_its_text(value: Any, where: str, path: str) -> None:
+    with pytest.raises(BadReference) as refused:
+        resolve(value, SCOPE, where)
+    assert refused.value.field == path
+    assert refused.value.detail == (
+        f"{path}: '${{length(inputs.id)}}' cannot be evaluated on this run's values:"
+        " length() expects string, array or object, got number."
+    )
+
+
+def test_the_same_text_twice_is_told_apart() -> None:
+    half = {"inputs": {"text": "x" * (MAX_FRAME // 2)}}
+    with pytest.raises(BadReference, match=r"^with\.b: '\$\{inputs\.text\}' makes"):
+        resolve({"a": "${inputs.text}", "b": "${inputs.text}"}, half, "with")
+
+
+def test_a_condition_that_cannot_be_evaluated_says_so() -> None:
+    with pytest.raises(BadReference, match=r"^when: .* length\(\) expects .*, got null\.$"):
+        holds("${length(inputs.nothing)}", SCOPE)

@@ -67,6 +67,7 @@ def test_every_part_has_the_line_of_its_key() -> None:
 def test_an_error_gets_the_line_of_the_nearest_part(path: str | None, said: str) -> None:
     located = read(TEXT).locate(BadReference("no", field=path))
     assert (type(located), located.detail, located.field) == (BadReference, said, path)
+    assert located.line == (int(said.split()[1].rstrip(":")) if "line" in said else None)
 
 
 def test_other_errors_pass() -> None:
@@ -86,7 +87,14 @@ def test_other_errors_pass() -> None:
         ),
         (TEXT + "colour: red\n", "line 17: $.colour: there is no field 'colour' here"),
         (TEXT + "timeout: 8d\n", "line 17: $.timeout is '8d'"),
-        (TEXT.replace("type: integer", "type: whole"), "line 3: $.inputs is not a JSON Schema"),
+        (
+            TEXT.replace("type: integer", "type: whole"),
+            "line 5: $.inputs.properties.id.type does not fit JSON Schema: 'whole' is not valid",
+        ),
+        (
+            TEXT.replace("  properties:\n", "  required: id\n  properties:\n"),
+            "line 4: $.inputs.required does not fit JSON Schema: 'id' is not of type 'array'",
+        ),
         (TEXT.replace("name: flow", "nmae: flow"), "line 2: "),
         ("[]", "line 1: $: [] is not of type 'object'"),
         ("", "$: None is not of type 'object'"),
@@ -96,6 +104,16 @@ def test_reading_refuses_with_the_line(text: str, said: str) -> None:
     with pytest.raises(InvalidBlueprint) as refused:
         read(text)
     assert refused.value.detail.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("name: f\nsteps: [", 2), ("name: f\nsteps: *them\n", 2), ("name: f\nsteps: 3\n", 2)],
+)
+def test_a_refusal_carries_the_line_beside_its_sentence(text: str, line: int) -> None:
+    with pytest.raises(InvalidBlueprint) as refused:
+        read(text)
+    assert refused.value.line == line
 
 
 @pytest.mark.parametrize(

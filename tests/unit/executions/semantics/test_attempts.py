@@ -373,7 +373,7 @@ def test_outputs_that_cannot_be_resolved_fail_the_run(pause_s: float) -> None:
     assert concluded.decided.outcome is ExecutionState.FAILED
     assert (concluded.decided.state, concluded.decided.wake_s) == (StepState.SUCCEEDED, 0)
     assert (concluded.record.run_code, concluded.record.code) == (Code.POLICY_VIOLATION, "")
-    assert concluded.record.run_message.startswith("outputs: ")
+    assert concluded.record.run_message.startswith("outputs.n: ")
 
 
 # --- what is sensitive
