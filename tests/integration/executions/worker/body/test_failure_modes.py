@@ -227,7 +227,7 @@ def test_outputs_that_cannot_be_resolved_fail_the_run(
     placement = start(acme, machine, {"uses": "flaky"}, outputs={"x": "${steps.s1.list[?@ > `1`]}"})
     run = drive(acme, links, placement)
     assert (run.state, run.code, run.outputs) == ("failed", "POLICY_VIOLATION", None)
-    assert run.message.startswith("outputs: ")
+    assert run.message.startswith("outputs.x: ")
     assert steps_of(acme, placement.execution_id) == {"s1": "succeeded"}
 
 
