@@ -43,9 +43,8 @@ from isolane.stream import Stream
 from isolane.text import storable
 
 EXIT_PROTOCOL = 4
-LINES_MAX = (
-    2000  # captured from one attempt and sent; the worker counts for itself, and takes fewer
-)
+# Captured from one attempt and sent; the worker counts for itself, and takes fewer.
+LINES_MAX = 2000
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
 
 

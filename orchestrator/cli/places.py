@@ -29,10 +29,7 @@ class Places:
 
     def of_outputs(self, message: str) -> str:
         """file:line of the output that the message begins with; nothing if it is not about outputs."""
-        about, _, rest = message.partition(": ")
-        if about == "outputs":
-            about = f"outputs.{rest.partition(': ')[0]}"
-        found = self.source.nearest(f"$.{about}")
+        found = self.source.nearest(f"$.{message.partition(': ')[0]}")
         return self._place(found) if found.startswith(OUTPUTS) else ""
 
     def _place(self, path: str) -> str:

@@ -55,7 +55,6 @@ def test_a_step_is_found_by_the_field_that_its_message_names(
 @pytest.mark.parametrize(
     ("message", "place"),
     [
-        ("outputs: y: '${steps.one}' cannot", "flow.yaml:14"),
         ("outputs.y: '${steps.one}' cannot", "flow.yaml:14"),
         ("outputs: too deep", "flow.yaml:12"),
         ("with.values.x: '${inputs.c}' cannot", ""),
