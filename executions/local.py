@@ -23,6 +23,7 @@ from executions.semantics.budgets import Budget
 from executions.semantics.decisions import Checkpoint
 from executions.semantics.masking import masked_inputs
 from executions.semantics.memory import ExecutionMemory, Metadata
+from executions.semantics.replies import Reply
 from executions.semantics.resumable import Resumable
 from executions.semantics.said import Said
 from executions.semantics.seeds import SEED_BITS
@@ -84,6 +85,9 @@ class Watcher(Protocol):
 
     def waits(self, seconds: float) -> None:
         """The run waits before it goes on."""
+
+    def asks(self, step: str, question: str, expires_s: float) -> Reply | None:
+        """A person is asked; none if nobody answers in time."""
 
 
 class Clock:
@@ -170,6 +174,11 @@ class LocalEngine:
         if self._ended_by_cancel():
             return None
         concluded = self._attempt(at)
+        if concluded.decided.state is StepState.SUSPENDED:
+            reply = self._asked(at, concluded)
+            if self._ended_by_cancel():
+                return None
+            concluded = self._answered(at, concluded, reply)
         decided, record = concluded.decided, concluded.record
         if decided.outcome is not None:
             self._end(decided.outcome, record.run_code, record.run_message)
@@ -228,6 +237,20 @@ class LocalEngine:
             self._watcher.raised(step.path, self._masked(result.trace))
         return concluded
 
+    def _asked(self, at: _At, asked: Concluded) -> Reply | None:
+        """While a person is asked the context is gone, and the run's time stands."""
+        self._close()
+        began = self._clock.now()
+        reply = self._watcher.asks(at.path, asked.record.question, asked.decided.pause_s)
+        self._deadline += self._clock.now() - began
+        return reply
+
+    def _answered(self, at: _At, asked: Concluded, reply: Reply | None) -> Concluded:
+        attempt = Attempt(self._resumable, at.path, number=at.number, recovers_from=at.failure)
+        concluded = attempt.answered(reply, "Nobody answered.")
+        self._note(concluded, 0.0, inputs=asked.record.inputs)
+        return concluded
+
     def _hear(self, frame: Log | Progress | Cost, step: PlannedStep, said: Said) -> None:
         said.hear(frame)
         if step.sensitive:
@@ -238,11 +261,11 @@ class LocalEngine:
         if isinstance(frame, Progress):
             self._watcher.progressed(step.path, frame.fraction, self._masked(frame.message))
 
-    def _note(self, concluded: Concluded, seconds: float) -> None:
+    def _note(self, concluded: Concluded, seconds: float, *, inputs: str | None = None) -> None:
         run, record, memory = self._run, concluded.record, self._resumable.memory
         step = run.steps[self._plan.step(record.path).position]
         step.state, step.attempt = concluded.decided.state, record.attempt
-        step.inputs, step.output = _value(record.inputs), _value(record.output)
+        step.inputs, step.output = _value(inputs or record.inputs), _value(record.output)
         step.code, step.message, step.cause = record.code, record.message, record.cause
         step.seconds += seconds
         if record.costs:
@@ -277,7 +300,7 @@ class LocalEngine:
         for step in self._run.steps:
             if step.state is StepState.PENDING:
                 step.state = StepState.CANCELLED if cancelled else StepState.SKIPPED
-            elif step.state is StepState.RETRYING:
+            elif step.state in {StepState.RETRYING, StepState.SUSPENDED}:
                 step.state = StepState.CANCELLED if cancelled else StepState.FAILED
 
     # --- the context

@@ -10,6 +10,7 @@ from django.db import connections, transaction
 from django.db.models import Count, Max, Q, QuerySet, Sum, prefetch_related_objects
 
 from executions.models import (
+    Approval,
     Blueprint,
     BlueprintVersion,
     CostRecord,
@@ -64,7 +65,7 @@ def execution(public_id: str, reach: Reach = None) -> "CountedExecution":
     with _snapshot():
         found = _counted(reach).defer(*_SEALED).filter(pk=parse_id(public_id)).first()
         if found is None:
-            raise _no_execution(public_id)
+            raise no_execution(public_id)
         prefetch_related_objects([found], "steps")
     return found
 
@@ -75,7 +76,7 @@ def find_execution(public_id: str, reach: Reach = None) -> Execution:
     runs = _reached(runs, reach).defer(*_LARGE, *_SEALED, "blueprint_version__content")
     found = runs.filter(pk=parse_id(public_id)).first()
     if found is None:
-        raise _no_execution(public_id)
+        raise no_execution(public_id)
     return found
 
 
@@ -123,6 +124,26 @@ def cost_totals(run: Execution) -> dict[str, Decimal]:
     """What all attempts cost together, by kind; exact."""
     summed = CostRecord.objects.filter(execution_id=run.pk).values("kind").order_by("kind")
     return dict(summed.annotate(total=Sum("amount")).values_list("kind", "total"))
+
+
+# --- what people are asked
+def approvals(reach: Reach = None) -> QuerySet[Approval]:
+    """Questions of all runs, newest first."""
+    found = Approval.objects.select_related("execution__blueprint_version__blueprint").only(
+        *(field.name for field in Approval._meta.fields),
+        "execution__blueprint_version__blueprint__name",
+    )
+    if reach is not None:
+        found = found.filter(execution__blueprint_version__blueprint__name__in=reach)
+    return found.order_by("-asked_at", "id")
+
+
+def approval(run: Execution, number: int) -> Approval:
+    """One question of a run."""
+    found = approvals().filter(execution_id=run.pk, number=number).first()
+    if found is None:
+        raise NotFound(f"{run.public_id} has no approval {number}.", field="number")
+    return found
 
 
 def last_step(run: Execution) -> Step:
@@ -191,5 +212,6 @@ def _snapshot() -> Iterator[None]:
         yield
 
 
-def _no_execution(public_id: str) -> NotFound:
+def no_execution(public_id: str) -> NotFound:
+    """What is said of a run that is not there, or not the asking tenant's, or out of reach."""
     return NotFound(f"There is no execution {public_id}.", field="id")

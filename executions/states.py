@@ -51,7 +51,7 @@ CLAIMABLE_STEP = frozenset({_S.PENDING, _S.RETRYING})
 EXECUTION_TRANSITIONS: Mapping[ExecutionState, frozenset[ExecutionState]] = {
     _E.QUEUED: frozenset({_E.RUNNING, _E.CANCELLED, _E.TIMED_OUT, _E.FAILED}),
     _E.RUNNING: TERMINAL_EXECUTION | {_E.SUSPENDED, _E.WAITING, _E.QUEUED},
-    _E.SUSPENDED: TERMINAL_EXECUTION | {_E.QUEUED},
+    _E.SUSPENDED: TERMINAL_EXECUTION | {_E.QUEUED, _E.WAITING},
     _E.WAITING: TERMINAL_EXECUTION | {_E.QUEUED},
     **{state: frozenset() for state in TERMINAL_EXECUTION},
 }
@@ -59,7 +59,7 @@ STEP_TRANSITIONS: Mapping[StepState, frozenset[StepState]] = {
     _S.PENDING: frozenset({_S.RUNNING, _S.SKIPPED, _S.CANCELLED}),
     _S.RUNNING: TERMINAL_STEP | {_S.RETRYING, _S.SUSPENDED, _S.PENDING},
     _S.RETRYING: frozenset({_S.RUNNING, _S.PENDING, _S.FAILED, _S.CANCELLED}),
-    _S.SUSPENDED: frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELLED}),
+    _S.SUSPENDED: frozenset({_S.SUCCEEDED, _S.RETRYING, _S.FAILED, _S.CANCELLED}),
     **{state: frozenset() for state in TERMINAL_STEP},
 }
 

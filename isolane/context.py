@@ -102,6 +102,7 @@ class NodeContext:
         self._emit = emit
         self._costs = 0
         self._pause_s = 0.0
+        self._question = ""
 
     @cached_property
     def random(self) -> random.Random:
@@ -117,6 +118,11 @@ class NodeContext:
     def pause_s(self) -> float:
         """How long the run will wait after this step."""
         return self._pause_s
+
+    @property
+    def question(self) -> str:
+        """What a person will be asked after this step."""
+        return self._question
 
     def log(self, message: str, level: Level = "info") -> None:
         """Write one line to the step's log."""
@@ -151,7 +157,20 @@ class NodeContext:
         pause_s = _number("seconds", seconds)
         if not 0 <= pause_s <= PAUSE_MAX_S:
             raise ValueError(f"seconds {seconds!r} is not between 0 and {PAUSE_MAX_S:.0f}")
+        if self._question:
+            raise ValueError("the step asks a person; it cannot pause, too")
         self._pause_s = pause_s
+
+    def ask(self, question: str, expires_s: float) -> None:
+        """Have a person approve or reject after this step, without a slot; the answer is its output."""
+        if not _text("question", question).strip():
+            raise ValueError("the question is empty")
+        if len(question) > MESSAGE_MAX:
+            raise ValueError(f"a question of {len(question)} characters is over {MESSAGE_MAX}")
+        pause_s = _number("expires_s", expires_s)
+        if not 0 < pause_s <= PAUSE_MAX_S:
+            raise ValueError(f"expires_s {expires_s!r} is not between 0 and {PAUSE_MAX_S:.0f}")
+        self._question, self._pause_s = storable(question, MESSAGE_MAX), pause_s
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Have a callback run when this run's context closes, the last one first."""

@@ -38,9 +38,10 @@ class Execution(ExecutionContext):
         return StepResult.succeeded(
             step=run.step,
             attempt=run.attempt,
-            output=output,
+            output=None if ctx.question else output,
             variables=variables,
             pause_s=ctx.pause_s,
+            question=ctx.question,
         )
 
     def _call(self, node: Node, ctx: NodeContext, parameters: dict[str, Any]) -> Any:

@@ -78,6 +78,7 @@ class StepResult:
     cause: str | None = None  # name of the exception's class, never its text
     variables: dict[str, Any] = field(default_factory=dict)  # that the step set
     pause_s: float = 0.0  # after this step the run waits so long
+    question: str = ""  # to a person, who has `pause_s` to answer; the answer is the output
     trace: str = ""  # of an unexpected exception; for operators only, it may hold anything
     nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
@@ -100,6 +101,7 @@ class StepResult:
         output: Any,
         variables: dict[str, Any] | None = None,
         pause_s: float = 0.0,
+        question: str = "",
     ) -> Self:
         """Build the result of an attempt that returned."""
         return cls(
@@ -109,6 +111,7 @@ class StepResult:
             output=output,
             variables=variables or {},
             pause_s=pause_s,
+            question=question,
         )
 
     @classmethod
@@ -152,12 +155,20 @@ class StepResult:
             raise ValueError(f"pause_s {self.pause_s!r} is not between 0 and {PAUSE_MAX_S:.0f}")
         if self.trace:
             raise ValueError("only a failed result has a trace")
+        if self.question:
+            self._check_question()
         for name in self.variables:
             if not VARIABLE.fullmatch(name):
                 raise ValueError(f"variable {name[:64]!r} does not match {VARIABLE.pattern}")
 
+    def _check_question(self) -> None:
+        if len(self.question) > MESSAGE_MAX:
+            raise ValueError(f"a question of {len(self.question)} characters is over {MESSAGE_MAX}")
+        if self.output is not None or not self.pause_s:
+            raise ValueError("a question has a time to be answered in, and no output yet")
+
     def _check_failure(self) -> None:
-        if self.variables or self.pause_s:
-            raise ValueError("a failed result neither sets variables nor pauses")
+        if self.variables or self.pause_s or self.question:
+            raise ValueError("a failed result neither sets variables, nor pauses, nor asks")
         if len(self.trace) > TRACE_MAX:
             raise ValueError(f"a trace of {len(self.trace)} characters is over {TRACE_MAX}")

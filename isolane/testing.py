@@ -32,6 +32,7 @@ class NodeRun:
     costs: dict[str, float]  # summed by kind
     variables: dict[str, Any]  # that the node set
     pause_s: float
+    question: str  # to a person, who has `pause_s` to answer
 
 
 def run_node(
@@ -103,4 +104,5 @@ def _collected(result: StepResult, frames: list[Frame]) -> NodeRun:
         costs=costs,
         variables=result.variables,
         pause_s=result.pause_s,
+        question=result.question,
     )

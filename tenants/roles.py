@@ -9,6 +9,7 @@ class Permission(TextChoices):
     EXECUTION_VIEW = "execution:view"
     EXECUTION_RUN = "execution:run"
     EXECUTION_CANCEL = "execution:cancel"
+    EXECUTION_ANSWER = "execution:answer"
     BLUEPRINT_VIEW = "blueprint:view"
     BLUEPRINT_EDIT = "blueprint:edit"
     TENANT_MANAGE = "tenant:manage"
@@ -18,13 +19,17 @@ class Role(TextChoices):
     """A member's part; each includes the one before."""
 
     VIEWER = "viewer"  # looks
-    OPERATOR = "operator"  # runs and cancels
+    OPERATOR = "operator"  # runs, cancels and answers
     AUTHOR = "author"  # publishes blueprints
     ADMIN = "admin"  # manages members and keys
 
 
 _VIEWER = frozenset({Permission.EXECUTION_VIEW, Permission.BLUEPRINT_VIEW})
-_OPERATOR = _VIEWER | {Permission.EXECUTION_RUN, Permission.EXECUTION_CANCEL}
+_OPERATOR = _VIEWER | {
+    Permission.EXECUTION_RUN,
+    Permission.EXECUTION_CANCEL,
+    Permission.EXECUTION_ANSWER,
+}
 _AUTHOR = _OPERATOR | {Permission.BLUEPRINT_EDIT}
 _ADMIN = _AUTHOR | {Permission.TENANT_MANAGE}
 

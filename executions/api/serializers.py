@@ -115,6 +115,7 @@ class ExecutionDetailSerializer(ExecutionSerializer):
     inputs = ObjectField()
     outputs = AnyField(help_text="What the blueprint's outputs came to, once it has succeeded.")
     variables = ObjectField()
+    question = serializers.CharField(help_text="What a person is asked, until `wake_at`.")
     seed = serializers.IntegerField()
     express = serializers.BooleanField()
     replay_of = serializers.SerializerMethodField()
@@ -123,7 +124,7 @@ class ExecutionDetailSerializer(ExecutionSerializer):
     class Meta(ExecutionSerializer.Meta):
         fields = (
             *ExecutionSerializer.Meta.fields, "request_id", "replay_of", "seed", "express", "inputs", "outputs",
-            "variables", "steps",
+            "variables", "question", "steps",
         )  # fmt: skip
         read_only_fields = fields
 

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from executions.api.approval_views import AnswerView, ApprovalsView, ApprovalView
 from executions.api.blueprint_views import (
     BlueprintsView,
     BlueprintView,
@@ -22,6 +23,13 @@ urlpatterns = [
     path("executions/<str:id>/events", EventsView.as_view(), name="events"),
     path("executions/<str:id>/logs", LogsView.as_view(), name="logs"),
     path("executions/<str:id>/costs", CostsView.as_view(), name="costs"),
+    path("executions/<str:id>/approvals/<int:number>", ApprovalView.as_view(), name="approval"),
+    path(
+        "executions/<str:id>/approvals/<int:number>/answer",
+        AnswerView.as_view(),
+        name="answer-approval",
+    ),
+    path("approvals", ApprovalsView.as_view(), name="approvals"),
     path("blueprints", BlueprintsView.as_view(), name="blueprints"),
     path("blueprints/validate", ValidateView.as_view(), name="validate-blueprint"),
     path("blueprints/<str:name>", BlueprintView.as_view(), name="blueprint"),

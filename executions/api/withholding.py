@@ -5,10 +5,10 @@ from typing import Any
 from executions.states import ExecutionState
 
 # Of a run and of its steps: what may hold a tenant's data.
-WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "message", "cause"})
+WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "question", "message", "cause"})
 # Of an event: what the platform itself says.
 EVENT_DATA = frozenset({
-    "attempt", "code", "epoch", "fraction", "last_log", "lines", "ms", "reason", "recovering", "retry_s",
+    "approval", "attempt", "code", "epoch", "fraction", "last_log", "lines", "ms", "reason", "recovering", "retry_s",
     "unbilled", "until", "wake_s", "worker",
 })  # fmt: skip
 

@@ -54,6 +54,9 @@ class Execution(models.Model):
     wake_at = models.DateTimeField(
         null=True, help_text="Until when it waits, without a slot, before it goes on."
     )
+    question = models.TextField(
+        default="", db_default="", blank=True, help_text="What a person is asked, until `wake_at`."
+    )
     losses = models.IntegerField(
         default=0, help_text="Placements lost in a row without a checkpoint between them."
     )

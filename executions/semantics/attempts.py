@@ -17,6 +17,7 @@ from executions.semantics.canonical import loads
 from executions.semantics.decisions import Checkpoint, after_skip, after_step
 from executions.semantics.masking import MASK
 from executions.semantics.records import Line, Record
+from executions.semantics.replies import Reply
 from executions.semantics.resumable import Resumable
 from executions.semantics.said import Said
 from executions.semantics.seeds import derive_seed
@@ -135,6 +136,15 @@ class Attempt:
         """The run has used up its own time before the step could begin."""
         return self.concluded(self._failed(Code.TIMEOUT, OVERDUE), run_is_over=True)
 
+    def answered(self, reply: Reply | None, silence: str) -> Concluded:
+        """A person has answered what the attempt asked; or nobody has, and the step fails with this message."""
+        if reply is None:
+            return self.concluded(self._failed(Code.TIMEOUT, silence))
+        result = StepResult.succeeded(
+            step=self.step.path, attempt=self._number, output=reply.output
+        )
+        return self.concluded(result)
+
     def concluded(
         self, result: StepResult, said: Said | None = None, *, run_is_over: bool = False
     ) -> Concluded:
@@ -156,14 +166,15 @@ class Attempt:
         if result.code is not None:
             return self._concluded(result, decided, said=said, run_is_over=run_is_over)
         self._run.memory.remember(self.step.path, output, result.variables)
-        return self._concluded(result, decided, output, said)
+        return self._concluded(result, decided, None if result.question else output, said)
 
     def _checked(self, result: StepResult, output: bytes) -> StepResult:
         if result.code is not None:
             return result
         if excess := self._run.memory.excess(self.step.path, output, result.variables):
             return self._failed(Code.OUTPUT_TOO_LARGE, excess)
-        if self.step.guarantee is Guarantee.DETERMINISTIC and self._differs(output):
+        asks, declared = bool(result.question), self.step.guarantee
+        if declared is Guarantee.DETERMINISTIC and not asks and self._differs(output):
             return self._failed(
                 Code.POLICY_VIOLATION,
                 "The step is declared deterministic, but its output differs from the original run's.",
@@ -203,6 +214,7 @@ class Attempt:
             code=code,
             message=message,
             cause=cause,
+            question=memory.masker.mask(result.question),
             run_code=run_code,
             run_message=run_message,
             outputs=outputs,
@@ -221,6 +233,8 @@ class Attempt:
         if failure is None:
             return result.code or "", mask(result.message), mask(result.cause or "")
         cause = f"recovery: {result.code}" if result.code else "recovered"
+        if result.question:
+            cause = "recovery: asked"
         return failure.code, failure.message, cause
 
     def _ended(

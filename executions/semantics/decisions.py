@@ -19,7 +19,7 @@ class Checkpoint:
     outcome: ExecutionState | None = None
     retry_s: float | None = None  # the step is tried again, not before this many seconds
     recovering: bool = False  # what is tried then is its recovery node
-    pause_s: float = 0.0  # the run goes on after this many seconds
+    pause_s: float = 0.0  # the run goes on after this many seconds, or ends its question
 
     @property
     def wake_s(self) -> float:
@@ -43,6 +43,13 @@ def after_step(
     `run_is_over`: the run has used up its own time.
     """
     step = plan.step(result.step)
+    if result.question:
+        return Checkpoint(
+            state=StepState.SUSPENDED,
+            next_step=step.path,
+            recovering=recovers_from is not None,
+            pause_s=result.pause_s,
+        )
     if result.code is None:
         return _onward(plan, step, StepState.SUCCEEDED, pause_s=result.pause_s)
     if result.code is Code.CANCELLED:

@@ -38,6 +38,7 @@ class Record:
     code: str = ""
     message: str = ""
     cause: str = ""
+    question: str = ""  # to a person
     run_code: str = ""  # why the run ends, if it does not succeed
     run_message: str = ""
     variables: str | None = None  # all of the run's, if the step set any

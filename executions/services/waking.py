@@ -1,4 +1,4 @@
-"""Waking what waits for a time.
+"""Waking what waits for a time, and ending questions whose time is over.
 
 Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; a wake-up happens once, since it deletes
 its row in the statement that queues the run. Failure: what cannot be woken is logged and stays due.
@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from executions.placement.models import Due, DueKind
 from executions.scope import run_scope
+from executions.services.approvals import expire
 from executions.transitions.waiting import wake
 from tenants.scope import platform_scope
 
@@ -20,20 +21,23 @@ logger = logging.getLogger(__name__)
 
 
 def wake_due() -> int:
-    """Wake the runs whose time has come; returns how many."""
+    """Do what is due; returns how much was."""
     with platform_scope():
-        due = Due.objects.filter(kind=DueKind.WAKE, at__lte=Now()).order_by("at")
-        found = list(due.values_list("tenant_id", "ref")[:BATCH])
-    for tenant_id, execution_id in found:
-        _wake_alone(tenant_id, execution_id)
+        due = Due.objects.filter(at__lte=Now()).order_by("at")
+        found = list(due.values_list("kind", "tenant_id", "ref")[:BATCH])
+    for kind, tenant_id, execution_id in found:
+        _wake_alone(kind, tenant_id, execution_id)
     return len(found)
 
 
-def _wake_alone(tenant_id: int, execution_id: UUID) -> None:
+def _wake_alone(kind: str, tenant_id: int, execution_id: UUID) -> None:
     """One that cannot be woken must not keep the others asleep."""
     try:
         with run_scope(tenant_id):
-            wake(execution_id)
+            if kind == DueKind.APPROVAL:
+                expire(tenant_id, execution_id)
+            else:
+                wake(execution_id)
     except OperationalError:
         raise
     except Exception:

@@ -91,6 +91,7 @@ _COLUMNS = {
     "costs": ", costs = %(costs)s::jsonb",
     "variables": ", variables = %(variables)s::jsonb, sealed_variables = %(sealed_variables)s::bytea",
     "outputs": ", outputs = %(outputs)s::jsonb",
+    "asks": ", question = %(question)s::text",
 }
 _MONTHLY = "(SELECT jsonb_object_agg(kind, amount)::text FROM monthly)"
 _CLAIM = "next.attempt, fence.left_s, next.wait_s, next.recovering, next.code, next.message"
@@ -130,6 +131,7 @@ def write_checkpoint(
         costs=bool(record.costs),
         variables=record.variables is not None,
         outputs=record.outputs is not None,
+        asks=bool(record.question),
         claims=bool(claim_next_for),
     )
     asked_at = time.monotonic()
@@ -146,9 +148,11 @@ def write_checkpoint(
 
 
 @functools.cache
-def _statement(*, logs: bool, costs: bool, variables: bool, outputs: bool, claims: bool) -> str:
+def _statement(
+    *, logs: bool, costs: bool, variables: bool, outputs: bool, asks: bool, claims: bool
+) -> str:
     """Most steps say, cost and set nothing: what does not happen is not even planned."""
-    wanted = {"costs": costs, "variables": variables, "outputs": outputs}
+    wanted = {"costs": costs, "variables": variables, "outputs": outputs, "asks": asks}
     columns = "".join(text for name, text in _COLUMNS.items() if wanted[name])
     parts = ((claims, _STARTED), (logs, _LOGS), (costs, _COSTS))
     return _CHECKPOINT.format(
@@ -185,6 +189,7 @@ def _record(record: Record) -> dict[str, Any]:
         "code": record.code,
         "message": record.message,
         "cause": record.cause,
+        "question": record.question,
         "unbilled": record.unbilled,
         "run_code": record.run_code,
         "run_message": record.run_message,

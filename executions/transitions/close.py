@@ -42,7 +42,8 @@ WITH fence AS (
 SELECT state FROM run"""
 
 # Locks before it looks: a checkpoint in flight may be setting the outcome, and such a run must be closed instead.
-# A run that has a time to wake at waits for it, whoever ends its placement.
+# A run that has a time to wake at waits for it, whoever ends its placement; what it asks a person can be answered from
+# then on, and until that time.
 HAND_BACK = f"""
 WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE public.placement_ticket t
@@ -52,14 +53,16 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
         -- A run that may be the cause of its losses must not stand before all others again.
         waiting_since = CASE WHEN %(lost)s::bool THEN now() ELSE t.waiting_since END
     FROM locked WHERE t.execution_id = locked.id
-    RETURNING t.execution_id, t.tenant_id, locked.wake_at
+    RETURNING t.execution_id, t.tenant_id, locked.wake_at, locked.question, locked.next_step
 ), due AS (
     INSERT INTO public.placement_due (tenant_id, kind, ref, at)
-    SELECT tenant_id, 'wake', execution_id, wake_at FROM ticket WHERE wake_at IS NOT NULL
+    SELECT tenant_id, CASE question WHEN '' THEN 'wake' ELSE 'approval' END, execution_id, wake_at
+    FROM ticket WHERE wake_at IS NOT NULL
     ON CONFLICT (kind, ref) DO UPDATE SET at = excluded.at
 ), run AS (
     UPDATE executions_execution e
-    SET state = CASE WHEN ticket.wake_at IS NULL THEN 'queued' ELSE 'waiting' END,
+    SET state = CASE WHEN ticket.wake_at IS NULL THEN 'queued'
+                     WHEN ticket.question = '' THEN 'waiting' ELSE 'suspended' END,
         last_event = e.last_event + 1, losses = e.losses + %(counted)s::bool::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
     RETURNING e.id, e.state, e.last_event
@@ -72,18 +75,24 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     -- The attempt that was cut is not used up. The time of a retry stays.
     SET state = 'pending', attempt = s.attempt - cut.was_running::int
     FROM run, cut WHERE s.execution_id = run.id AND s.path = cut.path
+), approval AS (
+    INSERT INTO executions_approval
+        (execution_id, number, step, prompt, state, asked_at, expires_at, answered_by, comment)
+    SELECT run.id, 1 + (SELECT count(*) FROM executions_approval a WHERE a.execution_id = run.id), ticket.next_step,
+           ticket.question, 'open', now(), ticket.wake_at, '', ''
+    FROM run, ticket WHERE run.state = 'suspended'
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT run.id, run.last_event, now(),
-           CASE run.state WHEN 'waiting' THEN 'execution.waiting' ELSE 'placement.ended' END,
-           coalesce((SELECT path FROM cut LIMIT 1), ''),
+           CASE run.state WHEN 'queued' THEN 'placement.ended' ELSE 'execution.' || run.state END,
+           coalesce((SELECT path FROM cut LIMIT 1), CASE run.state WHEN 'suspended' THEN ticket.next_step END, ''),
            jsonb_strip_nulls(jsonb_build_object(
                'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'until', ticket.wake_at,
                -- What a cut attempt has cost is not billed, since nobody knows all of it.
                'unbilled', (SELECT true FROM cut WHERE was_running LIMIT 1)))
     FROM run, ticket
 )
-SELECT execution_id FROM ticket"""  # noqa: S608 - the fence is a constant
+SELECT run.state FROM run"""  # noqa: S608 - the fence is a constant
 
 # The runtime died and the run goes on: a new placement on the same worker, without leaving the slot.
 RESTART = f"""
@@ -134,7 +143,7 @@ SELECT id FROM run"""  # noqa: S608 - the fence is a constant
 ENDABLE = [ExecutionState.QUEUED.value, ExecutionState.RUNNING.value]
 REQUEUEABLE = [*sources(EXECUTION_TRANSITIONS, ExecutionState.QUEUED), ExecutionState.QUEUED.value]
 RESETTABLE = sources(STEP_TRANSITIONS, StepState.PENDING)
-CUTTABLE = [StepState.RUNNING.value, StepState.RETRYING.value]
+CUTTABLE = [StepState.RUNNING.value, StepState.RETRYING.value, StepState.SUSPENDED.value]
 
 
 def close_execution(placement: Placement) -> ExecutionState | None:
@@ -145,11 +154,11 @@ def close_execution(placement: Placement) -> ExecutionState | None:
 
 def hand_back(
     placement: Placement, *, reason: str, lost: bool, counted: bool | None = None
-) -> bool:
-    """Give the slot of a run without outcome away: it waits for its time, or is queued to go on from its checkpoint.
+) -> ExecutionState | None:
+    """Give the slot of a run without outcome away: it waits for its time or a person, or is queued to go on.
 
-    A loss is counted unless said otherwise, a drain is not. Not a run whose cancelling was asked for meanwhile:
-    nobody would place it again, nor end it.
+    None means that the fence refused. A loss is counted unless said otherwise, a drain is not. Not a run whose
+    cancelling was asked for meanwhile: nobody would place it again, nor end it.
     """
     parameters = {
         **placement.parameters(),
@@ -159,7 +168,8 @@ def hand_back(
         "requeueable": REQUEUEABLE,
         "resettable": RESETTABLE,
     }
-    return fetch_row(HAND_BACK, parameters) is not None
+    row = fetch_row(HAND_BACK, parameters)
+    return ExecutionState(row[0]) if row else None
 
 
 def restart(placement: Placement, *, reason: str) -> int | None:

@@ -10,11 +10,11 @@ WITH fence AS (
     DELETE FROM public.placement_ticket WHERE execution_id = %(execution)s::uuid AND state <> 'placed'
     RETURNING execution_id
 ), due AS (
-    DELETE FROM public.placement_due d USING fence WHERE d.kind = 'wake' AND d.ref = fence.execution_id
+    DELETE FROM public.placement_due d USING fence WHERE d.kind IN ('wake', 'approval') AND d.ref = fence.execution_id
 ), run AS (
     UPDATE executions_execution e
     SET state = %(outcome)s::text, outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text,
-        next_step = '', wake_at = NULL, finished_at = now(), last_event = e.last_event + 1
+        next_step = '', wake_at = NULL, question = '', finished_at = now(), last_event = e.last_event + 1
     FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
     RETURNING e.id, e.last_event
 ), steps AS (
@@ -23,6 +23,9 @@ WITH fence AS (
         state = CASE WHEN %(outcome)s::text = 'cancelled' THEN 'cancelled'
                      WHEN s.state = 'pending' THEN 'skipped' ELSE 'failed' END
     FROM run WHERE s.execution_id = run.id AND s.state IN ('pending', 'retrying', 'suspended')
+), approval AS (
+    UPDATE executions_approval a SET state = 'withdrawn', answered_at = now()
+    FROM run WHERE a.execution_id = run.id AND a.state = 'open'
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT id, last_event, now(), 'execution.' || %(outcome)s::text, '', jsonb_build_object('code', %(code)s::text)

@@ -50,8 +50,7 @@ def close_context(machine: Machine, context: OpenContext) -> None:
 def _leave(context: OpenContext) -> ExecutionState | None:
     if context.exit is not Exit.PARKED:
         return close_execution(context.placement)
-    parked = hand_back(context.placement, reason="waits for its time", lost=False)
-    return ExecutionState.WAITING if parked else None
+    return hand_back(context.placement, reason="waits without a slot", lost=False)
 
 
 def _restart(machine: Machine, context: OpenContext) -> None:

@@ -24,7 +24,7 @@ class Exit(Enum):
     """What comes after a context, as its last checkpoint has decided."""
 
     ENDED = auto()  # the run's outcome is written
-    PARKED = auto()  # the run waits for a time, without a slot
+    PARKED = auto()  # the run waits for a time or a person, without a slot
     RESTART = auto()  # the runtime is dead, and the run goes on in a new one
 
 

@@ -1,5 +1,5 @@
 """The built-in nodes."""
 
-from isolane.nodes import data, flow
+from isolane.nodes import data, flow, human
 
-__all__ = ["data", "flow"]
+__all__ = ["data", "flow", "human"]

@@ -47,6 +47,9 @@ COMMANDS = {
     "executions": Entry(
         at="executions:executions", help="Submit, follow, show, replay, cancel a tenant's runs."
     ),
+    "approvals": Entry(
+        at="approvals:approvals", help="List, approve, reject what a tenant's runs ask people."
+    ),
     "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
     "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
     "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),

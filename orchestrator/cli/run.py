@@ -6,8 +6,11 @@ PostgreSQL nor Redis, and stores nothing. Failure: exit 1 if the run does not su
 
 import contextlib
 import json
+import select
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +25,8 @@ from executions.blueprint.amounts import amount_text
 from executions.blueprint.checking import check_document
 from executions.blueprint.reading import read
 from executions.blueprint.source import Source
-from executions.local import LocalEngine, LocalRun, LocalStep
+from executions.local import TENANT, LocalEngine, LocalRun, LocalStep
+from executions.semantics.replies import Reply
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from orchestrator.cli.django import CONSOLE
@@ -32,6 +36,8 @@ from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of, ty
 from resources.runtimes.base import RuntimeBackend
 
 SHOWN = 60  # characters of an output in the table
+POLL_SECONDS = 0.2  # between two looks, while a question is open, at whether to go on asking
+ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
 
 @click.command()
@@ -49,6 +55,11 @@ SHOWN = 60  # characters of an output in the table
     type=click.IntRange(0, 2**SEED_BITS - 1),
     help="Of the run's random numbers and backoffs; the same seed gives the same again.",
 )
+@click.option(
+    "--answer",
+    type=click.Choice(["approve", "reject"]),
+    help="To whatever the run asks; else it is asked here.",
+)
 @node_options
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON, for programs.")
 def run(
@@ -57,6 +68,7 @@ def run(
     local: bool,
     pairs: tuple[str, ...],
     seed: int | None,
+    answer: str | None,
     packages: tuple[str, ...],
     tasks: tuple[str, ...],
     paths: tuple[Path, ...],
@@ -80,7 +92,7 @@ def run(
                 places.source.document,
                 inputs,
                 backend=backend,
-                watcher=Terminal(places),
+                watcher=Terminal(places, answer=answer, cancelled=cancelled),
                 seed=seed,
                 cancelled=cancelled,
             )
@@ -95,8 +107,10 @@ def run(
 class Terminal:
     """Tells on stderr what happens, so that stdout holds the result alone."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, *, answer: str | None, cancelled: threading.Event) -> None:
         self._places = places
+        self._answer = answer
+        self._cancelled = cancelled
 
     def said(self, step: str, level: str, message: str) -> None:
         """Print a line."""
@@ -123,6 +137,27 @@ class Terminal:
     def waits(self, seconds: float) -> None:
         """Print for how long."""
         click.secho(f"waiting {seconds:.1f} s", dim=True, err=True)
+
+    def asks(self, step: str, question: str, expires_s: float) -> Reply | None:
+        """Ask here, unless the command said the answer beforehand."""
+        click.secho(f"{step} asks: {plain(question)}", bold=True, err=True)
+        if self._answer:
+            return Reply(approved=self._answer == "approve", by=TENANT)
+        click.echo("y or n, and a comment if you like; --answer says it beforehand.", err=True)
+        until = time.monotonic() + expires_s
+        while line := self._line(until):
+            word, _, comment = line.strip().partition(" ")
+            if word.lower() in ANSWERS:
+                return Reply(approved=ANSWERS[word.lower()], by=TENANT, comment=comment.strip())
+            click.echo("Please begin with y or n.", err=True)
+        return None
+
+    def _line(self, until: float) -> str:
+        """The next line; empty if there is none, its time is over or the run is cancelled."""
+        while not self._cancelled.is_set() and time.monotonic() < until:
+            if select.select([sys.stdin], [], [], POLL_SECONDS)[0]:
+                return sys.stdin.readline()
+        return ""
 
 
 def _checked(file: Path, backend: RuntimeBackend) -> Source:

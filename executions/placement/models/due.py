@@ -10,6 +10,7 @@ class DueKind(models.TextChoices):
     """What happens then."""
 
     WAKE = "wake"  # a parked run goes on; the ref is its id
+    APPROVAL = "approval"  # the question of a suspended run expires; the ref is the run's id
 
 
 class Due(HasRights, models.Model):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from executions.local import Clock, LocalEngine, LocalRun, LocalStep
+from executions.semantics.replies import Reply
 from executions.states import ExecutionState, StepState
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import Code, StepResult
@@ -37,6 +38,7 @@ class Heard:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.states: list[str] = []
+        self.replies: list[Reply | None] = []
 
     def said(self, step: str, level: str, message: str) -> None:
         self.lines.append(f"{step} {level} {message}")
@@ -52,6 +54,10 @@ class Heard:
 
     def waits(self, seconds: float) -> None:
         self.states.append("waits")
+
+    def asks(self, step: str, question: str, expires_s: float) -> Reply | None:
+        self.states.append(f"asks {question}")
+        return self.replies.pop(0)
 
 
 class Trial:

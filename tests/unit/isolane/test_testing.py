@@ -40,6 +40,7 @@ def test_it_returns_all_that_the_node_did() -> None:
         costs={"tokens": 5.0, "calls": 1.0},
         variables={"seen": [1]},
         pause_s=5.0,
+        question="",
     )
     assert RECORDED == ["closed"]
 

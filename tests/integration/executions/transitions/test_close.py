@@ -65,7 +65,9 @@ def close(tenant: TenantRef, placement: Placement) -> ExecutionState | None:
         return close_execution(placement)
 
 
-def give_back(tenant: TenantRef, placement: Placement, *, lost: bool = True) -> bool:
+def give_back(
+    tenant: TenantRef, placement: Placement, *, lost: bool = True
+) -> ExecutionState | None:
     with tenant_scope(tenant):
         return hand_back(placement, reason="worker lost", lost=lost)
 

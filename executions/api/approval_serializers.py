@@ -1,0 +1,41 @@
+"""What people are asked and answer, on the wire."""
+
+from rest_framework import serializers
+
+from executions.models import Approval, ApprovalState
+from executions.services.approvals import MAX_COMMENT
+from orchestrator.core.serializers import StrictSerializer
+
+
+class ApprovalsQuerySerializer(StrictSerializer):
+    """What a list can be narrowed by."""
+
+    state = serializers.ChoiceField(choices=ApprovalState.choices, required=False)
+    blueprint = serializers.CharField(max_length=100, required=False)
+    execution = serializers.CharField(max_length=60, required=False, help_text="exec_<uuid>")
+    page_size = serializers.IntegerField(min_value=1, max_value=200, required=False)
+    cursor = serializers.CharField(required=False)
+
+
+class AnswerSerializer(StrictSerializer):
+    """What a person answers."""
+
+    approved = serializers.BooleanField()
+    comment = serializers.CharField(
+        max_length=MAX_COMMENT, required=False, default="", allow_blank=True
+    )
+
+
+class ApprovalSerializer(serializers.ModelSerializer[Approval]):
+    """One question of a run; what is sensitive is masked."""
+
+    execution = serializers.CharField(source="execution.public_id")
+    blueprint = serializers.CharField(source="execution.blueprint_version.blueprint.name")
+
+    class Meta:
+        model = Approval
+        fields = (
+            "execution", "number", "blueprint", "step", "prompt", "state", "asked_at", "expires_at", "answered_at",
+            "answered_by", "comment",
+        )  # fmt: skip
+        read_only_fields = fields

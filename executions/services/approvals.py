@@ -1,0 +1,136 @@
+"""Answering what a run asks a person, and ending what nobody has answered. Services write tickets and never publish.
+
+Timing: request-time, and background-worker for what expires. Model: sync. Guarantee: exactly-once; of many answers one
+statement lets one through, and the same answer again is found to be given. Failure: bubble, as an IsolaneError.
+"""
+
+import json
+import logging
+from uuid import UUID
+
+from executions.models import Approval, ApprovalState, Step
+from executions.placement.models import Ticket
+from executions.resumption import resumable
+from executions.selectors import Reach, approval, find_execution, no_execution, parse_id
+from executions.semantics.attempts import Attempt, Concluded, Failure
+from executions.semantics.masking import MASK
+from executions.semantics.replies import Reply
+from executions.transitions.answer import Answer, write_answer
+from isolane.protocol import ProtocolError, dump
+from orchestrator.core.errors import Conflict, InvalidInput
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+
+MAX_COMMENT = 2_000  # characters
+logger = logging.getLogger(__name__)
+
+
+class AlreadyAnswered(Conflict):
+    """A question is answered once."""
+
+    code = "already_answered"
+
+
+def answer(
+    tenant: TenantRef, public_id: str, number: int, reply: Reply, *, reach: Reach = None
+) -> Approval:
+    """Answer a question of one of the tenant's own runs; the run goes on when a slot is free, or ends."""
+    _check(reply)
+    _refuse_others(tenant, parse_id(public_id), reply)
+    with tenant_scope(tenant):
+        run = find_execution(public_id, reach)
+        asked = approval(run, number)
+        if asked.state == ApprovalState.OPEN:
+            _settle(tenant.id, asked, reply)
+            asked.refresh_from_db()
+    if (asked.state, asked.answered_by) != (_state(reply), reply.by):
+        raise AlreadyAnswered(_ended(asked), field="number")
+    return asked
+
+
+def expire(tenant_id: int, execution_id: UUID) -> bool:
+    """End the open question of a run of the tenant entered, if its time is over."""
+    asked = Approval.objects.filter(execution_id=execution_id, state=ApprovalState.OPEN).first()
+    return asked is not None and _settle(tenant_id, asked, None)
+
+
+def _refuse_others(tenant: TenantRef, execution_id: UUID, reply: Reply) -> None:
+    """Whoever answers belongs to the tenant that the run was submitted for; looked at before the run itself is."""
+    with platform_scope():
+        recorded = Ticket.objects.filter(pk=execution_id).values_list("tenant_id", flat=True)
+        owner = recorded.first()
+    if owner is not None and owner != tenant.id:
+        logger.warning(
+            "answer to another tenant's run refused",
+            extra={
+                "event": "CROSS_TENANT_ANSWER",
+                "execution_id": str(execution_id),
+                "tenant_id": tenant.schema,
+                "actor": reply.by,
+            },
+        )
+        raise no_execution(f"exec_{execution_id}")
+
+
+def _settle(tenant_id: int, asked: Approval, reply: Reply | None) -> bool:
+    """Write what an answer, or none, comes to; false if the question was open no more."""
+    steps = Step.objects.select_related("execution").only(
+        "attempt", "recovering", "code", "message", "execution__version"
+    )
+    step = steps.get(execution_id=asked.execution_id, path=asked.step)
+    run = resumable(tenant_id, asked.execution_id)
+    if run is None:
+        return False
+    attempt = Attempt(
+        run,
+        asked.step,
+        number=step.attempt,
+        version=step.execution.version,
+        recovers_from=Failure(code=step.code, message=step.message) if step.recovering else None,
+    )
+    silence = f"Nobody answered by {asked.expires_at:%Y-%m-%d %H:%M:%S} UTC."
+    concluded = attempt.answered(reply, silence)
+    ended = Answer(
+        execution_id=asked.execution_id,
+        number=asked.number,
+        state=_state(reply) if reply else ApprovalState.EXPIRED,
+        by=reply.by if reply else "",
+        comment=_shown_comment(concluded, reply) if reply else "",
+    )
+    return write_answer(ended, concluded.record, concluded.decided) is not None
+
+
+def _shown_comment(concluded: Concluded, reply: Reply) -> str:
+    """As the step's output shows it; what is not kept at all is not shown either."""
+    if not reply.comment:
+        return ""
+    shown = json.loads(concluded.record.output or "null")
+    comment = shown.get("comment") if isinstance(shown, dict) else None
+    return comment if isinstance(comment, str) else MASK
+
+
+def _check(reply: Reply) -> None:
+    try:
+        dump(reply.comment)  # refuses what cannot be stored
+    except ProtocolError as error:
+        raise InvalidInput(f"comment: {error}.", field="comment") from None
+    if len(reply.comment) > MAX_COMMENT:
+        raise InvalidInput(
+            f"comment has {len(reply.comment)} characters; use at most {MAX_COMMENT}.",
+            field="comment",
+        )
+
+
+def _state(reply: Reply) -> ApprovalState:
+    return ApprovalState.APPROVED if reply.approved else ApprovalState.REJECTED
+
+
+def _ended(asked: Approval) -> str:
+    match asked.state:
+        case ApprovalState.OPEN:
+            return "Its time to be answered is over."
+        case ApprovalState.EXPIRED:
+            return "It has expired."
+        case ApprovalState.WITHDRAWN:
+            return "Its run has ended."
+        case _:
+            return f"It was {asked.state} by {asked.answered_by}."
