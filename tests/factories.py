@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from executions.models import (
+    Approval,
     CostRecord,
     Execution,
     ExecutionEvent,
@@ -223,5 +224,6 @@ def everything_of(tenant: TenantRef) -> dict[str, list[Any]]:
             "costs": list(CostRecord.objects.order_by("id").values()),
             "monthly": list(MonthlyCost.objects.order_by("id").values()),
             "tickets": list(Ticket.objects.order_by("execution_id").values()),
+            "approvals": list(Approval.objects.order_by("id").values()),
             "due": list(Due.objects.order_by("id").values()),
         }

@@ -13,8 +13,11 @@ import redis
 
 from executions.models import Execution, ExecutionEvent, StepLog
 from executions.placement.models import Due, Ticket
+from executions.semantics.replies import Reply
+from executions.services.approvals import answer
 from executions.services.executions import request_cancel
 from executions.states import TicketState
+from orchestrator.core.errors import NotFound
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker
 from tests.acceptance.runs import (
@@ -129,6 +132,35 @@ def test_a_sleeping_run_holds_no_slot_and_wakes(
         assert (found.finished_at - found.started_at).total_seconds() >= 2
     assert step_states(acme, goes_on) == [("s1", "succeeded", 1), ("s2", "succeeded", 1)]
     assert output(acme, goes_on, "s2")["epoch"] == 2
+    no_slot_is_held()
+
+
+def test_a_person_is_asked_without_a_slot_and_each_tenants_run_goes_on_with_its_own_answer(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    steps: list[dict[str, Any]] = [
+        {"uses": "data.map", "with": {"values": {"total": 30}}},
+        {"uses": "human.approval", "with": {"prompt": "Pay ${steps.s1.total}?"}},
+        {"uses": "test.identity", "when": "${steps.s2.approved}"},
+    ]
+    outputs = {"paid": "${steps.s3 != `null`}", "by": "${steps.s2.by}"}
+    runs = [(tenant, start_run(tenant, *steps, outputs=outputs)) for tenant in (acme, globex)]
+    for tenant, run in runs:
+        wait_for(
+            lambda tenant=tenant, run=run: reload(tenant, run).state == "suspended", "a question"
+        )
+        assert reload(tenant, run).question == "Pay 30?"
+    with platform_scope():
+        assert not Ticket.objects.filter(state=TicketState.PLACED).exists()
+    with pytest.raises(NotFound):
+        answer(globex, runs[0][1].public_id, 1, Reply(approved=True, by="user:mallory"))
+    for (tenant, run), approved in zip(runs, (True, False), strict=True):
+        answer(tenant, run.public_id, 1, Reply(approved=approved, by=f"user:{tenant.schema}"))
+    for (tenant, run), approved in zip(runs, (True, False), strict=True):
+        found = ended(tenant, run)
+        assert found.state == "succeeded"
+        assert found.outputs == {"paid": approved, "by": f"user:{tenant.schema}"}
     no_slot_is_held()
 
 

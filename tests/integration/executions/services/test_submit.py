@@ -32,9 +32,8 @@ from tests.factories import (
 from tests.integration.executions.statements import lose_answers
 
 Server = psycopg.Connection[tuple[object, ...]]
-NOTHING: dict[str, list[Any]] = {
-    name: [] for name in ("runs", "steps", "events", "logs", "costs", "monthly", "tickets", "due")
-}
+TABLES = ("runs", "steps", "events", "logs", "costs", "monthly", "tickets", "approvals", "due")
+NOTHING: dict[str, list[Any]] = {name: [] for name in TABLES}
 DEEP = json.loads("[" * 700 + "]" * 700)
 
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from executions.blueprint.plan import plan
-from executions.models import Execution, ExecutionEvent, Step
+from executions.models import Approval, Execution, ExecutionEvent, Step
 from executions.placement.models import Ticket
 from executions.semantics.decisions import after_step
 from executions.states import ExecutionState, StepState, TicketState
@@ -195,6 +195,25 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
         wait_until_blocked(superuser)
     assert not other.result(timeout=20)
     assert close(acme, claimed) == ExecutionState.TIMED_OUT
+
+
+def test_a_question_that_is_being_written_suspends_the_run_when_others_end_its_placement(
+    acme: TenantRef, claimed: Placement, superuser: "psycopg.Connection[tuple[object, ...]]"
+) -> None:
+    """Whoever ends it has looked before the checkpoint was there, and must not go by what it saw."""
+    result = StepResult.succeeded(step="one", attempt=1, output=None, pause_s=3600, question="Pay?")
+    with tenant_scope(acme), transaction.atomic():
+        decided = after_step(plan(document()), result, seed=7)
+        assert write_checkpoint(claimed, record(result, question="Pay?"), decided)
+        other = in_thread(lambda: give_back(acme, claimed))
+        wait_until_blocked(superuser)
+    assert other.result(timeout=20) == ExecutionState.SUSPENDED
+    assert steps_of(acme, claimed.execution_id) == {"one": "suspended", "two": "pending"}
+    due = due_of(claimed.execution_id)
+    assert due is not None
+    assert due.kind == "approval"
+    with tenant_scope(acme):
+        assert Approval.objects.get().prompt == "Pay?"
 
 
 # --- what a placement leaves for the next one

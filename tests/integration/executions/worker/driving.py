@@ -9,7 +9,7 @@ from typing import Any
 from celery.exceptions import Ignore
 from django.db.models.functions import Now
 
-from executions.models import Execution, Step
+from executions.models import Approval, Execution, Step
 from executions.placement.models import Due
 from executions.services.waking import wake_due
 from executions.states import TicketState
@@ -52,6 +52,8 @@ def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
     with platform_scope():
         Due.objects.filter(ref=placement.execution_id).update(at=Now() - PAST)
     with tenant_scope(tenant):
+        asked = Approval.objects.filter(execution_id=placement.execution_id)
+        asked.update(expires_at=Now() - PAST)
         steps = Step.objects.filter(execution_id=placement.execution_id)
         steps.exclude(retry_at=None).update(retry_at=Now() - PAST)
     return wake_due()
@@ -134,4 +136,16 @@ def setting(output: Any, pause_s: float = 0.0, **variables: Any) -> Behaviour:
     """Sets variables, or pauses the run."""
     return lambda run, cancelled, on_frame: StepResult.succeeded(
         step=run.step, attempt=run.attempt, output=output, variables=variables, pause_s=pause_s
+    )
+
+
+def asking(question: str = "Pay?", expires_s: float = 3600.0, **variables: Any) -> Behaviour:
+    """Has a person asked."""
+    return lambda run, cancelled, on_frame: StepResult.succeeded(
+        step=run.step,
+        attempt=run.attempt,
+        output=None,
+        variables=variables,
+        pause_s=expires_s,
+        question=question,
     )

@@ -52,6 +52,20 @@ def test_a_success_leads_to_the_next_step() -> None:
     assert after_step(make_plan(), result, seed=SEED) == expected
 
 
+@pytest.mark.parametrize("path", ["one", "last"])
+@pytest.mark.parametrize("recovers_from", [None, Code.UNKNOWN_ERROR])
+def test_a_question_suspends_the_step_until_its_time(path: str, recovers_from: Code | None) -> None:
+    result = StepResult.succeeded(step=path, attempt=1, output=None, pause_s=90.0, question="Pay?")
+    decided = after_step(make_plan(RECOVER), result, seed=SEED, recovers_from=recovers_from)
+    assert decided == Checkpoint(
+        state=StepState.SUSPENDED,
+        next_step=path,
+        recovering=recovers_from is not None,
+        pause_s=90.0,
+    )
+    assert decided.wake_s == 90.0
+
+
 @pytest.mark.parametrize(("mode", "then"), MODES)
 def test_the_last_success_ends_the_run(mode: FailureMode, then: FailureMode) -> None:
     result = StepResult.succeeded(step="last", attempt=3, output=None)
