@@ -1,9 +1,13 @@
 """What people are asked and answer, on the wire."""
 
+from uuid import UUID
+
 from rest_framework import serializers
 
 from executions.models import Approval, ApprovalState
+from executions.selectors import parse_id
 from executions.services.approvals import MAX_COMMENT
+from orchestrator.core.errors import InvalidInput
 from orchestrator.core.serializers import StrictSerializer
 
 
@@ -15,6 +19,13 @@ class ApprovalsQuerySerializer(StrictSerializer):
     execution = serializers.CharField(max_length=60, required=False, help_text="exec_<uuid>")
     page_size = serializers.IntegerField(min_value=1, max_value=200, required=False)
     cursor = serializers.CharField(required=False)
+
+    def validate_execution(self, value: str) -> UUID:
+        """Refuse under the name that the caller used."""
+        try:
+            return parse_id(value)
+        except InvalidInput as error:
+            raise serializers.ValidationError(error.detail) from None
 
 
 class AnswerSerializer(StrictSerializer):

@@ -21,7 +21,7 @@ from executions.api.callers import caller
 from executions.api.documentation import APPROVAL_NUMBER, EXECUTION_ID, READING, WRITING
 from executions.dispatch import admit_and_send
 from executions.models import Approval
-from executions.selectors import approval, approvals, find_execution, parse_id
+from executions.selectors import approval, approvals, find_execution
 from executions.semantics.replies import Reply
 from executions.services.approvals import answer
 from orchestrator.core.pagination import NewestFirst
@@ -58,7 +58,7 @@ class ApprovalsView(NeedsPermission, GenericAPIView[Approval]):
         if blueprint := wanted.get("blueprint"):
             found = found.filter(execution__blueprint_version__blueprint__name=blueprint)
         if execution := wanted.get("execution"):
-            found = found.filter(execution_id=parse_id(execution))
+            found = found.filter(execution_id=execution)
         page = self.paginate_queryset(found)
         return self.get_paginated_response(ApprovalSerializer(page, many=True).data)
 

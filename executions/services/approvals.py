@@ -35,7 +35,7 @@ def answer(
 ) -> Approval:
     """Answer a question of one of the tenant's own runs; the run goes on when a slot is free, or ends."""
     _check(reply)
-    _refuse_others(tenant, parse_id(public_id), reply)
+    refuse_other_tenants(tenant, public_id, by=reply.by)
     with tenant_scope(tenant):
         run = find_execution(public_id, reach)
         asked = approval(run, number)
@@ -53,8 +53,9 @@ def expire(tenant_id: int, execution_id: UUID) -> bool:
     return asked is not None and _settle(tenant_id, asked, None)
 
 
-def _refuse_others(tenant: TenantRef, execution_id: UUID, reply: Reply) -> None:
+def refuse_other_tenants(tenant: TenantRef, public_id: str, *, by: str) -> None:
     """Whoever answers belongs to the tenant that the run was submitted for; looked at before the run itself is."""
+    execution_id = parse_id(public_id)
     with platform_scope():
         recorded = Ticket.objects.filter(pk=execution_id).values_list("tenant_id", flat=True)
         owner = recorded.first()
@@ -65,10 +66,10 @@ def _refuse_others(tenant: TenantRef, execution_id: UUID, reply: Reply) -> None:
                 "event": "CROSS_TENANT_ANSWER",
                 "execution_id": str(execution_id),
                 "tenant_id": tenant.schema,
-                "actor": reply.by,
+                "actor": by,
             },
         )
-        raise no_execution(f"exec_{execution_id}")
+        raise no_execution(public_id)
 
 
 def _settle(tenant_id: int, asked: Approval, reply: Reply | None) -> bool:

@@ -19,7 +19,7 @@ from executions.models import ApprovalState
 from executions.selectors import approvals as found
 from executions.selectors import find_execution
 from executions.semantics.replies import Reply
-from executions.services.approvals import answer
+from executions.services.approvals import answer, refuse_other_tenants
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.platform import PlatformGroup
 from orchestrator.cli.texts import plain
@@ -103,6 +103,7 @@ def _answer(
     comment: str,
 ) -> None:
     viewer = Viewer(tenant, api_key)
+    refuse_other_tenants(viewer.tenant, execution_id, by=viewer.name)
     with tenant_scope(viewer.tenant):
         run = find_execution(execution_id, viewer.reach)
     blueprint = run.blueprint_version.blueprint.name

@@ -21,7 +21,8 @@ from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.stack import Stack, StackOptions, running_stack
 
 TENANTS = ("acme", "globex")
-RUNS_PER_TENANT = 2
+APPROVES = "acme"  # what its runs ask; the other tenant rejects
+ORDERS_PER_TENANT = 2
 WORKERS = 2
 RUN_SECONDS = 120
 POLL_SECONDS = 0.25
@@ -39,7 +40,9 @@ class Followed:
 
 @click.command()
 def demo() -> None:
-    """Start everything, run a blueprint in two tenants at the same time, stop everything.
+    """Start everything, run blueprints in two tenants at the same time, stop everything.
+
+    One of them asks a person; the demo answers.
 
     Exit 1 if a run fails or a process is left behind.
     """
@@ -73,7 +76,7 @@ def _started() -> list[psutil.Process]:
 
 
 def _submit(stack: Stack) -> list[Followed]:
-    """Make tenants, publish the blueprint, and submit through the API as a customer's program would."""
+    """Make tenants, publish blueprints, and submit through the API as a customer's program would."""
     from executions.blueprint.reading import parse  # noqa: PLC0415 - needs the stack's settings
     from executions.services.blueprints import publish  # noqa: PLC0415 - likewise
     from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
@@ -81,7 +84,11 @@ def _submit(stack: Stack) -> list[Followed]:
     from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - likewise
     from tenants.services.tenants import TenantExists, create_tenant  # noqa: PLC0415 - likewise
 
-    document = parse((env.PROJECT_ROOT / "examples" / "order.yaml").read_text(encoding="utf-8"))
+    examples = env.PROJECT_ROOT / "examples"
+    documents = [
+        parse((examples / f"{name}.yaml").read_text(encoding="utf-8"))
+        for name in ("order", "approval")
+    ]
     clients = []
     for schema in TENANTS:
         try:
@@ -89,13 +96,16 @@ def _submit(stack: Stack) -> list[Followed]:
         except TenantExists:  # on external servers, from an earlier demo
             tenant = tenant_by_schema(schema)
         with tenant_scope(tenant):
-            publish(document)
+            for document in documents:
+                publish(document)
         key = create_api_key(tenant=tenant, name="demo", actor="demo")
         clients.append((schema, Client(base_url=stack.web_url, api_key=key)))
-        say(f"tenant {schema} with blueprint {document['name']}")
+        say(f"tenant {schema} with blueprints order and approval")
+    wanted = [("order", {"order_id": 100 + number}) for number in range(ORDERS_PER_TENANT)]
+    wanted.append(("approval", {"invoice_id": 7, "total": "30.00"}))
     return [
-        Followed(schema, client, client.submit(document["name"], {"order_id": 100 + number}))
-        for number in range(RUNS_PER_TENANT)
+        Followed(schema, client, client.submit(blueprint, inputs))
+        for blueprint, inputs in wanted
         for schema, client in clients
     ]
 
@@ -107,6 +117,7 @@ def _follow(stack: Stack, followed: list[Followed]) -> None:
             for item in followed:
                 if item.run["state"] not in ENDED:
                     _update(item)
+                    _answer(item)
             live.update(_table(followed))
             return all(item.run["state"] in ENDED for item in followed)
 
@@ -126,6 +137,15 @@ def _update(item: Followed) -> None:
     news = (item.run["state"], item.run["steps_done"])
     if not CONSOLE.is_terminal and news != (before["state"], before["steps_done"]):
         say(f"{item.tenant} {item.run['id']} {news[0]} {news[1]}/{item.run['steps_total']}")
+
+
+def _answer(item: Followed) -> None:
+    """Be the person whom a suspended run asks."""
+    if item.run["state"] != "suspended":
+        return
+    for question in item.client.questions(item.run["id"]):
+        answered = item.client.answer(question, approved=item.tenant == APPROVES)
+        say(f"{item.tenant} asks {question['prompt']!r}: {answered['state']}")
 
 
 def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise: str) -> None:

@@ -36,6 +36,7 @@ from tenants.roles import Permission
 from tenants.scope import tenant_scope
 
 POLL_SECONDS = 0.3
+ANSWER = "isolane approvals list --tenant"
 BATCH = 500  # lines or events that are read at once
 
 
@@ -245,10 +246,14 @@ def _started(viewer: Viewer, run: Execution, *, wait: bool) -> None:
 
 
 def _follow(viewer: Viewer, public_id: str) -> None:
+    asked = ""
     with CONSOLE.status("queued") as line:
         while True:
             with tenant_scope(viewer.tenant):
                 run = execution(public_id)
+            if run.state == ExecutionState.SUSPENDED and run.next_step != asked:
+                asked = run.next_step
+                click.echo(f"{asked} asks a person: {ANSWER} {viewer.tenant.schema}", err=True)
             line.update(f"{run.state}: step {run.steps_done} of {run.steps_total} {run.next_step}")
             if run.state in TERMINAL_EXECUTION:
                 break

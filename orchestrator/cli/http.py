@@ -26,6 +26,16 @@ class Client:
         """GET /api/v1/executions/{id}."""
         return self._call(f"executions/{public_id}")
 
+    def questions(self, public_id: str) -> list[dict[str, Any]]:
+        """GET /api/v1/approvals: what the run asks now."""
+        found = self._call(f"approvals?execution={public_id}&state=open")
+        return list(found["results"])
+
+    def answer(self, question: dict[str, Any], *, approved: bool) -> dict[str, Any]:
+        """POST /api/v1/executions/{id}/approvals/{number}/answer."""
+        path = f"executions/{question['execution']}/approvals/{question['number']}/answer"
+        return self._call(path, {"approved": approved})
+
     def _call(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(  # noqa: S310 - our own address
             f"{self.base_url}/api/v1/{path}",

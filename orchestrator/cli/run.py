@@ -6,6 +6,7 @@ PostgreSQL nor Redis, and stores nothing. Failure: exit 1 if the run does not su
 
 import contextlib
 import json
+import os
 import select
 import signal
 import sys
@@ -29,6 +30,7 @@ from executions.local import TENANT, LocalEngine, LocalRun, LocalStep
 from executions.semantics.replies import Reply
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
+from isolane.text import MESSAGE_MAX, storable
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.local_nodes import local_runner, node_options, nodes_in
 from orchestrator.cli.places import Places
@@ -36,6 +38,8 @@ from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of, ty
 from resources.runtimes.base import RuntimeBackend
 
 SHOWN = 60  # characters of an output in the table
+STDIN = 0
+READ_BYTES = 4096
 POLL_SECONDS = 0.2  # between two looks, while a question is open, at whether to go on asking
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -111,6 +115,7 @@ class Terminal:
         self._places = places
         self._answer = answer
         self._cancelled = cancelled
+        self._typed = b""  # and not yet taken as an answer
 
     def said(self, step: str, level: str, message: str) -> None:
         """Print a line."""
@@ -146,7 +151,7 @@ class Terminal:
         click.echo("y or n, and a comment if you like; --answer says it beforehand.", err=True)
         until = time.monotonic() + expires_s
         while line := self._line(until):
-            word, _, comment = line.strip().partition(" ")
+            word, _, comment = storable(line.strip(), MESSAGE_MAX).partition(" ")
             if word.lower() in ANSWERS:
                 return Reply(approved=ANSWERS[word.lower()], by=TENANT, comment=comment.strip())
             click.echo("Please begin with y or n.", err=True)
@@ -154,9 +159,19 @@ class Terminal:
 
     def _line(self, until: float) -> str:
         """The next line; empty if there is none, its time is over or the run is cancelled."""
+        if sys.stdin is None:  # closed from the start: the descriptor may be anything now
+            return ""
         while not self._cancelled.is_set() and time.monotonic() < until:
-            if select.select([sys.stdin], [], [], POLL_SECONDS)[0]:
-                return sys.stdin.readline()
+            if b"\n" in self._typed:
+                line, _, self._typed = self._typed.partition(b"\n")
+                return f"{line.decode(errors='replace')}\n"
+            # Not through sys.stdin, which reads ahead: what it keeps, select() does not know of.
+            if select.select([STDIN], [], [], POLL_SECONDS)[0]:
+                piece = os.read(STDIN, READ_BYTES)
+                # The last line may lack its end.
+                self._typed += piece or (b"\n" if self._typed else b"")
+                if not self._typed:
+                    break
         return ""
 
 

@@ -16,7 +16,7 @@ from tenants.selectors import tenant_by_schema
 from tenants.services.api_keys import caller_of_key
 
 HINT = (
-    "Inputs, outputs, variables, messages and logs are shown to those who may view executions of the"
+    "Inputs, outputs, variables, questions, messages and logs are shown to those who may view executions of the"
     " blueprint: give an API key with --api-key or ISOLANE_API_KEY."
 )
 

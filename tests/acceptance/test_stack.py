@@ -133,8 +133,14 @@ def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     for tenant in ("acme", "globex"):
         assert result.stdout.count(f"│ {tenant}") >= 2
-    assert result.stdout.count("succeeded") >= 4
-    assert result.stdout.count('"tracking": "TRACK-') == 4  # what each run gives back
+    assert result.stdout.count("succeeded") >= 6
+    assert result.stdout.count('"tracking": "TRACK-') == 4  # what each order gives back
+    for tenant, answer, paid in (
+        ("acme", "approved", '"30.00"'),
+        ("globex", "rejected", "null"),
+    ):
+        assert f"{tenant} asks 'Pay 30.00 for invoice 7?': {answer}" in result.stdout
+        assert f'"paid": {paid}' in result.stdout
     assert "nothing is left running" in result.stdout
     assert [path.name for path in home.rglob("*") if path.is_socket()] == []
     marked = [p for p in psutil.process_iter() if _mentions(p, str(home))]

@@ -1,4 +1,8 @@
-"""executions.states against section 4 of the design, pair by pair; the expected pairs are written out here again."""
+"""executions.states, pair by pair; the expected pairs are written out here again.
+
+They are those of the design and two more: a question that nobody answers fails its step, and the step's failure mode
+may try it again, at once or after a long backoff.
+"""
 
 from itertools import product
 
@@ -27,6 +31,7 @@ EXECUTION_PAIRS = {
     ("running", "waiting"),
     ("running", "queued"),
     ("suspended", "queued"),
+    ("suspended", "waiting"),  # for the time of a retry, once nobody has answered
     ("suspended", "succeeded"),
     ("suspended", "failed"),
     ("suspended", "timed_out"),
@@ -53,6 +58,7 @@ STEP_PAIRS = {
     ("retrying", "failed"),
     ("retrying", "cancelled"),
     ("suspended", "succeeded"),
+    ("suspended", "retrying"),  # nobody has answered: it asks again, or its recovery node is next
     ("suspended", "failed"),
     ("suspended", "cancelled"),
 }

@@ -137,6 +137,18 @@ def test_the_last_pause_counts(execution: ExecutionContext) -> None:
     assert ctx.pause_s == 0.5
 
 
+def test_a_step_asks_and_the_last_question_counts(execution: ExecutionContext) -> None:
+    ctx = node_context(execution, [])
+    assert ctx.question == ""
+    ctx.pause(5)
+    ctx.ask("Pay 5?", 60)
+    ctx.ask("Pay 6\x00?", 3_600)
+    assert (ctx.question, ctx.pause_s) == ("Pay 6\ufffd?", 3_600.0)
+    with pytest.raises(ValueError, match="asks a person; it cannot pause, too"):
+        ctx.pause(1)
+    assert ctx.pause_s == 3_600.0
+
+
 def test_each_step_has_a_memory_of_its_own(execution: ExecutionContext) -> None:
     one, other = node_context(execution, []), node_context(execution, [])
     one.memory["total"] = 6
@@ -160,6 +172,13 @@ def test_each_step_has_a_memory_of_its_own(execution: ExecutionContext) -> None:
         (lambda ctx: ctx.pause(-1), ValueError, "seconds -1 is not between 0 and 31622400"),
         (lambda ctx: ctx.pause(float("inf")), ValueError, "seconds inf is not finite"),
         (lambda ctx: ctx.pause(367 * 86_400), ValueError, "seconds 31708800 is not between"),
+        (lambda ctx: ctx.ask(5, 60), TypeError, "question 5 is no str"),
+        (lambda ctx: ctx.ask(" \n", 60), ValueError, "the question is empty"),
+        (lambda ctx: ctx.ask("x" * 2_001, 60), ValueError, "2001 characters is over 2000"),
+        (lambda ctx: ctx.ask("Pay?", "1h"), TypeError, "expires_s '1h' is no number"),
+        (lambda ctx: ctx.ask("Pay?", 0), ValueError, "expires_s 0 is not between 0 and 31622400"),
+        (lambda ctx: ctx.ask("Pay?", float("nan")), ValueError, "expires_s nan is not finite"),
+        (lambda ctx: ctx.ask("Pay?", 367 * 86_400), ValueError, "expires_s 31708800 is not"),
         (lambda ctx: ctx.on_close("close"), TypeError, "callback 'close' cannot be called"),
     ],
 )

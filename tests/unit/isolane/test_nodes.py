@@ -10,7 +10,7 @@ from isolane.results import Code, StepError
 from isolane.testing import run_node
 
 
-@pytest.mark.parametrize("name", ["data.map", "data.set", "flow.sleep"])
+@pytest.mark.parametrize("name", ["data.map", "data.set", "flow.sleep", "human.approval"])
 def test_built_in_nodes_say_what_they_are(name: str) -> None:
     node = default_registry.get(name)
     assert node is not None
@@ -68,4 +68,28 @@ def test_a_time_in_the_past_is_no_pause() -> None:
 def test_flow_sleep_says_what_is_wrong(parameters: dict[str, Any], reason: str) -> None:
     with pytest.raises(StepError, match=f"flow.sleep: .*{reason}") as refused:
         run_node("flow.sleep", **parameters)
+    assert refused.value.code is Code.POLICY_VIOLATION
+
+
+def test_human_approval_asks_for_a_week_and_has_no_output_yet() -> None:
+    run = run_node("human.approval", prompt="Pay 12.50?")
+    assert (run.question, run.pause_s, run.output) == ("Pay 12.50?", 7 * 86_400.0, None)
+
+
+def test_human_approval_expires_when_the_step_says() -> None:
+    assert run_node("human.approval", prompt="Pay?", expires_s=3_600).pause_s == 3_600.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"prompt": ""}, "the question is empty"),
+        ({"prompt": "x" * 2_001}, "a question of 2001 characters is over 2000"),
+        ({"prompt": "Pay?", "expires_s": 0}, "expires_s 0.0 is not between 0 and 31622400"),
+        ({"prompt": "Pay?", "expires_s": 367 * 86_400}, "expires_s 31708800.0 is not between"),
+    ],
+)
+def test_human_approval_says_what_is_wrong(parameters: dict[str, Any], reason: str) -> None:
+    with pytest.raises(StepError, match=f"human.approval: .*{reason}") as refused:
+        run_node("human.approval", **parameters)
     assert refused.value.code is Code.POLICY_VIOLATION

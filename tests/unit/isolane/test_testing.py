@@ -45,6 +45,18 @@ def test_it_returns_all_that_the_node_did() -> None:
     assert RECORDED == ["closed"]
 
 
+def test_a_node_that_asks_has_no_output_whatever_it_returns() -> None:
+    @default_registry.node("test.asks")
+    def asks(ctx: NodeContext) -> int:
+        ctx.memory["asked"] = True
+        ctx.ask("Pay?", 60)
+        return 1
+
+    run = run_node("test.asks")
+    assert (run.output, run.question, run.pause_s) == (None, "Pay?", 60.0)
+    assert run.variables == {"asked": True}
+
+
 def test_functions_are_run_as_well_as_names_and_async_ones() -> None:
     assert run_node(nodes.add, a=2).output == run_node("test.add", a=2).output == 3
 

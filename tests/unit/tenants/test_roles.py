@@ -11,6 +11,7 @@ EXPECTED = {
         Permission.BLUEPRINT_VIEW,
         Permission.EXECUTION_RUN,
         Permission.EXECUTION_CANCEL,
+        Permission.EXECUTION_ANSWER,
     },
     Role.AUTHOR: set(Permission) - {Permission.TENANT_MANAGE},
     Role.ADMIN: set(Permission),

@@ -52,12 +52,13 @@ def command(file: Path, *options: str) -> list[str]:
 
 
 def run(
-    file: Path, *options: str, local: bool = True, **extra: str
+    file: Path, *options: str, local: bool = True, typed: str = "", **extra: str
 ) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         command(file, *options, *(["--local"] if local else [])),
         env=environment(**extra),
         cwd="/",
+        input=typed,
         capture_output=True,
         text=True,
         timeout=60,
@@ -225,3 +226,106 @@ def test_what_fails_on_a_runs_values_is_traced_to_the_field(
     assert ran.returncode == 1
     [line] = [line for line in ran.stderr.splitlines() if place in line]
     assert told in line
+
+
+APPROVAL = (
+    ROOT / "examples" / "approval.yaml", "--input", "invoice_id=7", "--input", "total=12.50 EUR", "--json",
+)  # fmt: skip
+QUESTION = "approve asks: Pay 12.50 EUR for invoice 7?\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "typed", "approved", "comment", "paid"),
+    [
+        (("--answer", "approve"), "", True, "", "12.50 EUR"),
+        (("--answer", "reject"), "y\n", False, "", None),
+        ((), "y\n", True, "", "12.50 EUR"),
+        ((), " Yes  as agreed \n", True, "as agreed", "12.50 EUR"),
+        ((), "no not a\0gain", False, "not a\ufffdgain", None),
+    ],
+)
+def test_what_the_run_asks_is_answered_on_the_terminal_or_beforehand(
+    options: tuple[str, ...], typed: str, approved: bool, comment: str, paid: str | None
+) -> None:
+    ran = run(*APPROVAL, *options, typed=typed)
+    assert ran.returncode == 0, ran.stderr
+    body = json.loads(ran.stdout)
+    assert body["outputs"] == {"approved": approved, "by": "local", "paid": paid}
+    assert body["steps"][1]["output"] == {"approved": approved, "by": "local", "comment": comment}
+    assert QUESTION in ran.stderr
+    assert ("y or n" in ran.stderr) is (not options)
+
+
+def test_what_is_no_answer_is_asked_again() -> None:
+    ran = run(*APPROVAL, typed="maybe\n\nyes\n")
+    assert json.loads(ran.stdout)["outputs"]["approved"] is True
+    assert ran.stderr.count("Please begin with y or n.") == 2
+
+
+def test_lines_that_come_at_once_are_taken_one_by_one_while_more_may_come() -> None:
+    with subprocess.Popen(
+        command(*APPROVAL, "--local"), env=environment(), cwd="/", text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("maybe\nyes\n")
+        process.stdin.flush()
+        assert process.wait(timeout=30) == 0  # and nobody has closed its input
+        told = process.stdout.read()
+    assert json.loads(told)["outputs"]["approved"] is True
+
+
+def test_with_nobody_to_ask_the_question_is_not_answered(flow: Path) -> None:
+    recovered = json.loads(run(*APPROVAL).stdout)
+    assert recovered["outputs"] == {"approved": False, "by": "nobody", "paid": None}
+    flow.write_text(
+        "name: flow\nsteps:\n  - {key: ask, uses: human.approval, with: {prompt: 'Well?'}}\n"
+    )
+    ran = run(flow)
+    assert ran.returncode == 1
+    assert "timed_out TIMEOUT Nobody answered." in ran.stdout
+    assert "flow.yaml:3: ask failed TIMEOUT Nobody answered." in ran.stderr
+
+
+def test_without_a_standard_input_nobody_is_asked() -> None:
+    shell = ["sh", "-c", '"$@" <&-', "sh", *command(*APPROVAL, "--local")]
+    ran = subprocess.run(
+        shell, env=environment(), cwd="/", capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(ran.stdout)["outputs"]["by"] == "nobody"
+
+
+def test_a_question_expires_on_the_terminal_too(flow: Path) -> None:
+    flow.write_text(
+        "name: flow\nsteps:\n"
+        "  - {key: ask, uses: human.approval, with: {prompt: 'Well?', expires_s: 0.01}}\n"
+    )
+    with subprocess.Popen(
+        command(flow, "--local"), env=environment(), cwd="/", text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.wait(timeout=30) == 1  # and nobody has closed its input
+        told = process.stdout.read()
+    assert "timed_out TIMEOUT Nobody answered." in told
+
+
+def test_ctrl_c_cancels_a_run_that_asks() -> None:
+    with subprocess.Popen(
+        command(*APPROVAL, "--local"), env=environment(), cwd="/", text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert any("y or n" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    body = json.loads(told)
+    assert (body["state"], body["steps"][1]["state"]) == ("cancelled", "cancelled")
+
+
+def test_an_answer_is_approve_or_reject() -> None:
+    refused = run(*APPROVAL, "--answer", "perhaps")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--answer" in refused.stderr
