@@ -121,7 +121,7 @@ WITH {FENCE}, {LOCKED_RUN}, cut AS (
 ), run AS (
     UPDATE executions_execution e
     SET outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text, version = e.version + 1,
-        last_event = e.last_event + (SELECT count(*) FROM cut)
+        wake_at = NULL, question = '', last_event = e.last_event + (SELECT count(*) FROM cut)
     FROM locked WHERE e.id = locked.id
     RETURNING e.id, e.last_event
 ), steps AS (

@@ -141,7 +141,8 @@ def test_a_cancel_between_the_checkpoint_and_the_close_is_not_lost(
     loop = LeaseLoop(machine)
     loop.turn()
     loop.turn()
-    assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.question, run.wake_at) == ("cancelled", "", None)
     assert steps_of(acme, placement.execution_id) == {"s1": "cancelled", "s2": "cancelled"}
     assert approvals_of(acme, placement) == []
     assert (ticket_of(placement.execution_id), due_of(placement.execution_id)) == (None, None)
