@@ -50,7 +50,7 @@ WITH ticket AS (
     USING step WHERE t.execution_id = step.execution_id AND %(outcome)s::text <> ''
 ), run AS (
     UPDATE executions_execution e
-    SET state = %(run_state)s::text, outcome = %(outcome)s::text, version = e.version + 1, question = '',
+    SET state = %(run_state)s::text, outcome = %(outcome)s::text, version = e.version + 1, losses = 0, question = '',
         next_step = %(next)s::text, wake_at = now() + make_interval(secs => %(wake_s)s::float8),
         code = %(run_code)s::text, message = %(run_message)s::text, outputs = coalesce(%(outputs)s::jsonb, e.outputs),
         finished_at = CASE WHEN %(outcome)s::text <> '' THEN now() END, last_event = e.last_event + 2

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from executions import chain
 from executions.chain import ChainSpec
 from executions.dispatch import admit_and_send
-from executions.models import Step
+from executions.models import Approval, ApprovalState, Step
 from executions.placement.models import Due, Ticket, Worker
 from executions.placement.workers import register, store_catalogue
 from executions.semantics import decisions
@@ -27,7 +27,7 @@ from executions.semantics.attempts import Concluded
 from executions.semantics.decisions import Checkpoint
 from executions.services.executions import request_cancel
 from executions.services.waking import wake_due
-from executions.states import TERMINAL_EXECUTION, TicketState
+from executions.states import TERMINAL_EXECUTION, ExecutionState, TicketState
 from executions.transitions.fence import Placement
 from executions.worker import lease, reaper
 from executions.worker import links as worker_links
@@ -41,10 +41,21 @@ from resources.runtimes.base import OnFrame
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import LEVEL, let_lapse, run_of, ticket_of
 from tests.model.backend import ScriptedBackend, ScriptedRuntime
+from tests.model.invariants import check_suspended
 from tests.model.outcome import Call
-from tests.model.script import Act, Mishap, Moment, Prompter, Script, output_of
+from tests.model.question import Question
+from tests.model.script import (
+    ANSWER_S,
+    Act,
+    Answer,
+    Mishap,
+    Moment,
+    Prompter,
+    Script,
+    output_of,
+)
 
-MAX_HELD_S = 7.0  # short, so that backoffs of few attempts park a run
+MAX_HELD_S = 2.5  # short, so that backoffs of few attempts park a run
 MAX_TURNS = 300
 PATIENCE_S = 0.001  # what a backoff is waited for
 CANCELS = frozenset({Mishap.CANCEL, Mishap.CANCEL_LATE})
@@ -72,13 +83,14 @@ class Host:
 class Driver:
     """Of one run."""
 
-    def __init__(self, tenant: TenantRef, script: Script) -> None:
+    def __init__(self, tenant: TenantRef, script: Script, *, stranger: TenantRef) -> None:
         self.hosts: list[Host] = []
         self.calls: list[Call] = []
         self.keys: dict[tuple[str, str], set[str]] = {}
         self.successes: list[str] = []
         self.waits: dict[tuple[str, int], float] = {}
         self._tenant = tenant
+        self._stranger = stranger
         self._script = script
         self._prompter = Prompter(script)
         self._messages: list[ChainSpec] = []
@@ -232,9 +244,32 @@ class Driver:
         ticket = ticket_of(self._id)
         if ticket is None or ticket.state != TicketState.PARKED:
             return
+        question = self._asked()
         if self._written and self._written.at(Moment.PARKED) is Mishap.CANCEL:
             self._cancel()
-            return
+        elif question:
+            self._answer(question)
+        else:
+            self._let_time_pass()
+
+    def _asked(self) -> Question | None:
+        """What a person is asked now, if anything; people of another tenant are refused."""
+        if run_of(self._tenant, self._id).state != ExecutionState.SUSPENDED:
+            return None
+        check_suspended(self._tenant, self._id, self)
+        question = Question(self._tenant, self._id)
+        if self._script.stranger:
+            question.refuse(self._stranger)
+        return question
+
+    def _answer(self, question: Question) -> None:
+        assert self._written is not None
+        assert self._written.answer is not None
+        question.end(self._written.answer)
+        if self._written.answer is not Answer.NOBODY:
+            self.successes.append(question.step)
+
+    def _let_time_pass(self) -> None:
         with platform_scope():
             assert Due.objects.filter(ref=self._id).update(at=Now()) == 1
         with tenant_scope(self._tenant):
@@ -268,6 +303,15 @@ class Driver:
     def _result(self, act: Act, run: Run) -> StepResult:
         if act.code is not None:
             return _failed(run, Code(act.code))
+        if act.answer:
+            return StepResult.succeeded(
+                step=run.step,
+                attempt=run.attempt,
+                output=None,
+                variables=dict(act.variables),
+                pause_s=ANSWER_S,
+                question="May it?",
+            )
         if act.at(Moment.DURING) is not Mishap.LAPSES:
             self.successes.append(run.step)
         return StepResult.succeeded(
@@ -281,10 +325,18 @@ class Driver:
     # --- what goes wrong
     def _checkpointed(self, body: Body) -> None:
         self._written, self._act = self._act, None
+        self._nobody_is_asked()
         mishap = self._written.at(Moment.AFTER) if self._written else None
         if mishap:
             boot = body._machine.boot
             self._strike(next(host for host in self.hosts if host.machine.boot == boot), mishap)
+
+    def _nobody_is_asked(self) -> None:
+        """Not while the context is open."""
+        if self._written and self._written.answer:
+            with tenant_scope(self._tenant):
+                asked = Approval.objects.filter(execution_id=self._id, state=ApprovalState.OPEN)
+                assert not asked.exists()
 
     def _strike(self, host: Host, mishap: Mishap) -> None:
         match mishap:

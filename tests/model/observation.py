@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db.models import Sum
 
-from executions.models import CostRecord, ExecutionEvent, Step
+from executions.models import Approval, CostRecord, ExecutionEvent, Step
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import run_of
 from tests.model.driver import Driver
@@ -24,10 +24,14 @@ def observed(tenant: TenantRef, execution_id: UUID, driver: Driver) -> Outcome:
             .order_by("sequence")
             .values_list("step", "data")
         )
+        asked = Approval.objects.filter(execution_id=run.pk).order_by("number")
+        questions = list(asked.values_list("step", "state"))
         billed = CostRecord.objects.filter(execution_id=run.pk).aggregate(sum=Sum("amount"))["sum"]
     tokens = Decimal(str(run.costs.get("tokens", 0)))
     assert tokens == (billed or 0)
-    backoffs = [(step, data["retry_s"]) for step, data in events if data.get("retry_s")]
+    backoffs = {
+        (step, data["attempt"]): data["retry_s"] for step, data in events if data.get("retry_s")
+    }
     return Outcome(
         state=run.state,
         code=run.code,
@@ -36,9 +40,13 @@ def observed(tenant: TenantRef, execution_id: UUID, driver: Driver) -> Outcome:
         variables=run.variables,
         tokens=tokens,
         calls=driver.calls,
-        backoffs=backoffs,
+        backoffs=[(path, seconds) for (path, _), seconds in backoffs.items()],
         parks=[(step, data["wake_s"]) for step, data in events if data.get("wake_s")],
-        waits=[(path, _nearest(path, s, backoffs)) for (path, _), s in driver.waits.items()],
+        waits=[
+            (failed[0], _whole(seconds, backoffs.get(failed, 0.0)))
+            for failed, seconds in driver.waits.items()
+        ],
+        questions=questions,
         contexts=sum(len(host.backend.runtimes) for host in driver.hosts),
     )
 
@@ -53,7 +61,6 @@ def _step(step: Step) -> StepOutcome:
     )
 
 
-def _nearest(path: str, seconds: float, backoffs: list[tuple[str, float]]) -> float:
+def _whole(seconds: float, backoff: float) -> float:
     """The backoff that was waited for, if what was waited is what was left of it."""
-    due = [wait for key, wait in backoffs if key == path and 0 <= wait - seconds < CLOCK_S]
-    return min(due, default=seconds)
+    return backoff if 0 <= backoff - seconds < CLOCK_S else seconds

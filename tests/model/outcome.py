@@ -40,6 +40,7 @@ class Outcome:
     backoffs: list[tuple[str, float]]
     parks: list[tuple[str, float]]  # for how long it gave its slot away, and after which step
     waits: list[tuple[str, float]]  # the backoffs that were waited for with the slot held
+    questions: list[tuple[str, str]]  # that came to be open: of which step, and what became of them
     contexts: int  # that were opened
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 WORK = "work"  # the node of every step
 MEND = "mend"  # the node of every recovery
+ANSWER_S = 3600.0  # for which every question is open
 
 
 class Mishap(Enum):
@@ -32,7 +33,15 @@ class Moment(Enum):
 
     DURING = auto()  # while the node runs
     AFTER = auto()  # right after the checkpoint of the attempt
-    PARKED = auto()  # while the run waits without a slot, if it does
+    PARKED = auto()  # while the run waits without a slot, for a time or a person, if it does
+
+
+class Answer(Enum):
+    """What a person who is asked says; the value is what becomes of the question."""
+
+    APPROVE = "approved"
+    REJECT = "rejected"
+    NOBODY = "expired"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +52,7 @@ class Act:
     ok: Any = True  # in its output, if it succeeds
     variables: Mapping[str, Any] = field(default_factory=dict)  # that it sets, if it succeeds
     pause_s: float = 0.0  # that it asks for, if it succeeds
+    answer: Answer | None = None  # to what it asks a person instead of succeeding by itself
     cost: str = "0"  # in tokens
     kills: bool = False  # its runtime is dead afterwards
     mishap: Mishap | None = None
@@ -69,6 +79,7 @@ class Script:
     cancelled_in_queue: int | None = None  # the how-manieth time that it waits for a slot
     window: int = 10  # links in a chain
     twice: bool = False  # every message is delivered twice
+    stranger: bool = False  # another tenant tries to answer first
 
 
 class Prompter:
@@ -89,3 +100,9 @@ class Prompter:
 def output_of(act: Act, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What a call that succeeds returns: it shows what it was given."""
     return {"ok": act.ok, "given": dict(parameters)}
+
+
+def reply_of(answer: Answer) -> dict[str, Any]:
+    """What a person answers, which is the output of the step that has asked."""
+    approved = answer is Answer.APPROVE
+    return {"approved": approved, "by": "ann", "comment": "" if approved else "not yet"}

@@ -11,7 +11,20 @@ from typing import Any, NoReturn
 
 from executions.semantics.seeds import backoff_ms, derive_seed
 from tests.model.outcome import Call, Outcome, StepOutcome
-from tests.model.script import CUTS, LOSSES, MEND, WORK, Act, Mishap, Moment, Prompter, Script
+from tests.model.script import (
+    ANSWER_S,
+    CUTS,
+    LOSSES,
+    MEND,
+    WORK,
+    Act,
+    Answer,
+    Mishap,
+    Moment,
+    Prompter,
+    Script,
+    reply_of,
+)
 from tests.model.script import output_of as shown
 
 BASE_MS = {
@@ -83,6 +96,7 @@ class Model:
     backoffs: list[tuple[str, float]] = field(default_factory=list)
     parks: list[tuple[str, float]] = field(default_factory=list)
     waits: list[tuple[str, float]] = field(default_factory=list)
+    questions: list[tuple[str, str]] = field(default_factory=list)
     contexts: int = 0
     outputs: Any = None
     _open: bool = False  # a context is
@@ -120,6 +134,7 @@ class Model:
             backoffs=self.backoffs,
             parks=self.parks,
             waits=self.waits,
+            questions=self.questions,
             contexts=self.contexts,
         )
 
@@ -133,6 +148,9 @@ class Model:
             except Cut:
                 continue
             self._losses = 0
+            if act and act.answer and code is None:
+                self._ask(step, act, act.answer)
+                continue
             if code is None:
                 self._succeeded(step, act, output)
             elif code == "SKIPPED":
@@ -182,9 +200,38 @@ class Model:
 
     def _succeeded(self, step: StepNow, act: Act | None, output: Any) -> None:
         assert act is not None
+        self._has_output(step, output)
+        self.variables |= stored(act.variables)
+
+    def _has_output(self, step: StepNow, output: Any) -> None:
         step.state, step.output, step.code = "succeeded", output, step.error
         step.recovered = bool(step.error)
+
+    # --- questions
+    def _ask(self, step: StepNow, act: Act, answer: Answer) -> None:
+        """The attempt has ended with a question; it is open from when the slot is free."""
+        step.state, step.code = "suspended", step.error
         self.variables |= stored(act.variables)
+        self._leave(step, ANSWER_S, act)
+        if act.at(Moment.PARKED) is Mishap.CANCEL:
+            self.questions.append((step.key, "withdrawn"))
+            self._end("cancelled", "CANCELLED")
+        self.questions.append((step.key, answer.value))
+        if answer is Answer.NOBODY:
+            self._failed(step, "TIMEOUT")
+        else:
+            self._has_output(step, reply_of(answer))
+        self._go_on(step)
+
+    def _go_on(self, step: StepNow) -> None:
+        """A question has ended: so does a run of which nothing is left, and all others queue, some after a backoff."""
+        self._losses = 0
+        if step is self._steps[-1] and step.state != "retrying":
+            self._succeed()
+        if step.held_s > self.max_held_s:
+            self.parks.append((step.key, step.held_s))
+            step.held_s = 0.0
+        self._wait_for_a_slot()
 
     # --- failures
     def _failed(self, step: StepNow, code: str) -> None:
@@ -246,13 +293,17 @@ class Model:
         else:
             self._around(act.afterwards)
 
-    def _park(self, step: StepNow, seconds: float, act: Act, *, is_last: bool) -> None:
+    def _leave(self, step: StepNow, seconds: float, act: Act) -> None:
+        """The slot is given away; whoever ends the placement, the run waits."""
         self.parks.append((step.key, seconds))
         if act.afterwards in LOSSES:
             self._losses += 1
         elif act.afterwards is not Mishap.DRAINS:
             self._around(act.afterwards)
         self._give_back()
+
+    def _park(self, step: StepNow, seconds: float, act: Act, *, is_last: bool) -> None:
+        self._leave(step, seconds, act)
         if act.at(Moment.PARKED) is Mishap.CANCEL:
             self._end("cancelled", "CANCELLED")
         if not is_last:
@@ -319,7 +370,7 @@ class Model:
     def _cease(self, state: str, code: str) -> NoReturn:
         """The run ends while no node is at work; so does the step that it was at."""
         for step in self._steps:
-            if step.state in {"running", "retrying"}:
+            if step.state in {"running", "retrying", "suspended"}:
                 self._end(state, code, step, step_code=code)
         self._end(state, code)
 
@@ -333,7 +384,7 @@ class Model:
             step.state = "cancelled" if cancelled else "failed"
             step.code = step_code or step.error or code
         for other in self._steps:
-            if other.state in {"pending", "retrying", "running"}:
+            if other.state in {"pending", "retrying", "running", "suspended"}:
                 other.state = "cancelled" if cancelled else "skipped"
         raise Ended
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.model.script import MEND, WORK, Act, Mishap, Moment, Script
+from tests.model.script import MEND, WORK, Act, Answer, Mishap, Moment, Script
 
 KEYS = "abcdef"
 # The last two are written in another way by PostgreSQL than by Python.
@@ -33,9 +33,11 @@ MISHAPS = st.sampled_from(
     [
         *((mishap, Moment.DURING) for mishap in (*_IN_A_CALL, *CUTS)),
         *((mishap, Moment.AFTER) for mishap in (*_BETWEEN, *CUTS)),
-        (Mishap.CANCEL, Moment.PARKED),
+        *[(Mishap.CANCEL, Moment.PARKED)] * 2,
     ]
 )
+ANSWERS = st.sampled_from(Answer)
+NAMES = ("ok", "ok", "given.x", "approved", "comment")  # in outputs
 
 
 def rarely(strategy: st.SearchStrategy[Any], *, one_in: int = 4) -> st.SearchStrategy[Any]:
@@ -46,7 +48,7 @@ def rarely(strategy: st.SearchStrategy[Any], *, one_in: int = 4) -> st.SearchStr
 def references(earlier: str) -> st.SearchStrategy[str]:
     """To what is known before a step, or is not there."""
     found = ["${inputs.n}", "${inputs.flag}", "${inputs.none}", "${vars.v}"]
-    found += [f"${{steps.{key}.{name}}}" for key in earlier for name in ("ok", "ok", "given.x")]
+    found += [f"${{steps.{key}.{name}}}" for key in earlier for name in NAMES]
     return st.sampled_from([*found, *found, *found, "${length(inputs.n)}"])
 
 
@@ -109,11 +111,14 @@ def acts(draw: st.DrawFn) -> list[Act]:
     """One act; of losses also several, up to what a run survives and one more."""
     mishap, moment = draw(rarely(MISHAPS, one_in=3)) or (None, Moment.DURING)
     code = draw(st.none() | CODES)
+    answer = None if code else draw(rarely(ANSWERS, one_in=2))
+    pauses = rarely(st.sampled_from([0.5, 3600.0]), one_in=6)
     act = Act(
         code=code,
         ok=draw(VALUES),
         variables={} if code else draw(rarely(st.fixed_dictionaries({"v": VALUES}))) or {},
-        pause_s=0.0 if code else draw(rarely(st.sampled_from([0.5, 3600.0]), one_in=6)) or 0.0,
+        pause_s=0.0 if code or answer else draw(pauses) or 0.0,
+        answer=answer,
         cost=draw(st.sampled_from(["0", "0", "0.1", "1", "2.5"])),
         kills=code == "TIMEOUT" or draw(st.integers(0, 5)) == 5,
         mishap=mishap,
@@ -137,6 +142,7 @@ def scripts(draw: st.DrawFn, document: dict[str, Any]) -> Script:
         cancelled_in_queue=draw(rarely(st.integers(0, 2), one_in=8)),
         window=draw(st.integers(1, 4)),
         twice=draw(st.booleans()),
+        stranger=draw(rarely(st.just(True))) or False,
     )
 
 

@@ -21,7 +21,7 @@ from tests.model.driver import MAX_HELD_S, Driver, forget_workers
 from tests.model.invariants import check_invariants
 from tests.model.observation import observed
 from tests.model.outcome import Outcome, differences
-from tests.model.script import MEND, WORK, Act, Mishap, Moment, Script
+from tests.model.script import MEND, WORK, Act, Answer, Mishap, Moment, Script
 from tests.model.semantics import Model
 from tests.model.strategies import INPUTS, SEEDS, plays
 
@@ -52,8 +52,9 @@ def elsewhere(globex: TenantRef) -> Iterator[Machine]:
 class Stage:
     """Where the runs of one example are played."""
 
-    def __init__(self, tenant: TenantRef, elsewhere: Machine) -> None:
+    def __init__(self, tenant: TenantRef, stranger: TenantRef, elsewhere: Machine) -> None:
         self._tenant = tenant
+        self._stranger = stranger
         self._elsewhere = elsewhere
 
     def play(
@@ -72,7 +73,7 @@ class Stage:
     def _driven(self, script: Script, start: Callable[[], UUID]) -> tuple[UUID, Outcome]:
         """Run to the end; what holds for every run holds for this one."""
         try:
-            driver = Driver(self._tenant, script)
+            driver = Driver(self._tenant, script, stranger=self._stranger)
             run_id = start()
             driver.run(run_id)
             check_invariants(self._tenant, run_id, driver)
@@ -98,9 +99,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage(acme: TenantRef, elsewhere: Machine) -> Stage:
+def stage(acme: TenantRef, globex: TenantRef, elsewhere: Machine) -> Stage:
     """Of acme."""
-    return Stage(acme, elsewhere)
+    return Stage(acme, globex, elsewhere)
 
 
 @pytest.mark.parametrize("express", [False, True], ids=["chain", "express"])
@@ -115,6 +116,8 @@ def test_the_core_and_the_model_agree(stage: Stage, express: bool) -> None:
 
 # --- small plays that random ones seldom come to
 LOST = Act(mishap=Mishap.DIES)
+APPROVED, REJECTED, UNHEARD = (Act(answer=answer) for answer in Answer)
+WITHDRAWN = Act(answer=Answer.APPROVE, mishap=Mishap.CANCEL, moment=Moment.PARKED)
 MENDED = {"on_failure": "recover", "recover": {"uses": MEND}}
 
 
@@ -127,7 +130,7 @@ def flow(*steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
 def calls(**acts: list[Act]) -> Script:
     """What the nodes do; `mend` stands for the recovery of the first step."""
     nodes = {("a", MEND) if key == "mend" else (key, WORK): each for key, each in acts.items()}
-    return Script(calls={node: tuple(each) for node, each in nodes.items()})
+    return Script(calls={node: tuple(each) for node, each in nodes.items()}, stranger=True)
 
 
 @pytest.mark.parametrize("express", [False, True], ids=["chain", "express"])
@@ -187,6 +190,90 @@ def calls(**acts: list[Act]) -> Script:
             calls(a=[LOST], b=[LOST] * 4),
             *("succeeded", ""),
             id="what a loss comes to is a checkpoint between losses",
+        ),
+        pytest.param(
+            flow({}, {"when": "${steps.a.approved}"}, outputs={"o": "${steps.b.ok}"}),
+            calls(a=[REJECTED]),
+            *("succeeded", ""),
+            id="a rejection is an answer",
+        ),
+        pytest.param(
+            flow({}, {"with": {"x": "${vars.v}"}}),
+            calls(a=[Act(answer=Answer.REJECT, variables={"v": "x"})]),
+            *("succeeded", ""),
+            id="what a step sets before it asks is kept",
+        ),
+        pytest.param(
+            flow({}, outputs={"o": "${length(inputs.n)}"}),
+            calls(a=[APPROVED]),
+            *("failed", "POLICY_VIOLATION"),
+            id="an answer that ends a run may find no outputs",
+        ),
+        pytest.param(
+            flow({}, {}),
+            calls(a=[UNHEARD]),
+            *("timed_out", "TIMEOUT"),
+            id="a question that nobody answers fails its step",
+        ),
+        pytest.param(
+            flow({"on_failure": "continue"}),
+            calls(a=[UNHEARD]),
+            *("succeeded", ""),
+            id="silence may end a run well",
+        ),
+        pytest.param(
+            flow({"on_failure": "retry", "retry": {"attempts": 4}}),
+            calls(a=[UNHEARD, UNHEARD, UNHEARD, APPROVED]),
+            *("succeeded", ""),
+            id="what nobody answers is asked again, at last after a backoff without a slot",
+        ),
+        pytest.param(
+            flow(MENDED),
+            calls(a=[UNHEARD], mend=[APPROVED]),
+            *("succeeded", ""),
+            id="a recovery may ask whether to go on",
+        ),
+        pytest.param(
+            flow(MENDED),
+            calls(a=[Act(code="UNKNOWN_ERROR")], mend=[UNHEARD]),
+            *("failed", "UNKNOWN_ERROR"),
+            id="a recovery that nobody answers ends the run with what it should have mended",
+        ),
+        pytest.param(
+            flow({}, {}),
+            calls(a=[WITHDRAWN]),
+            *("cancelled", "CANCELLED"),
+            id="a run that asks can be cancelled",
+        ),
+        pytest.param(
+            flow(MENDED),
+            calls(a=[Act(code="UNKNOWN_ERROR")], mend=[WITHDRAWN]),
+            *("cancelled", "CANCELLED"),
+            id="a recovery that asks can be cancelled",
+        ),
+        pytest.param(
+            flow({}, {}),
+            calls(a=[Act(answer=Answer.APPROVE, mishap=Mishap.CANCEL, moment=Moment.AFTER)]),
+            *("cancelled", "CANCELLED"),
+            id="a run that is about to ask can be cancelled",
+        ),
+        pytest.param(
+            flow({}),
+            calls(a=[Act(answer=Answer.APPROVE, mishap=Mishap.OVERDUE, moment=Moment.AFTER)]),
+            *("succeeded", ""),
+            id="an answer that ends a run takes none of its time",
+        ),
+        pytest.param(
+            flow({}, {}),
+            calls(a=[Act(answer=Answer.APPROVE, mishap=Mishap.OVERDUE, moment=Moment.AFTER)]),
+            *("timed_out", "TIMEOUT"),
+            id="an answer gives a run no more time",
+        ),
+        pytest.param(
+            flow({}, {}),
+            calls(a=[Act(answer=Answer.APPROVE, mishap=Mishap.DIES, moment=Moment.AFTER)], b=[LOST] * 4),
+            *("succeeded", ""),
+            id="an answer is a checkpoint between losses",
         ),
     ],
 )  # fmt: skip
