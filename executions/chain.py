@@ -17,6 +17,7 @@ from executions.blueprint.plan import Plan
 
 RUN_STEP = "executions.run_step"
 WINDOW = 5  # a message carries the rest of its chain, so long blueprints go in windows that extend themselves
+Links = list["Signature[Any]"]
 logger = logging.getLogger(__name__)
 
 
@@ -40,7 +41,7 @@ class ChainSpec:
         return [step.path for step in self.plan.steps[position : position + WINDOW]]
 
 
-def links(spec: ChainSpec) -> "list[Signature[Any]]":
+def links(spec: ChainSpec) -> Links:
     """The immutable signatures of the next window."""
     suffix = " …" if spec.plan.express else ""
     return [
@@ -53,6 +54,11 @@ def links(spec: ChainSpec) -> "list[Signature[Any]]":
         )
         for path in spec.paths
     ]
+
+
+def following(spec: ChainSpec) -> Links:
+    """The same as a task's request has the rest of its chain: the next one last."""
+    return links(spec)[::-1]
 
 
 def publish(spec: ChainSpec, **options: Any) -> None:

@@ -23,11 +23,8 @@ def run_step(
 ) -> None:
     """Run the step that task_prerun has claimed."""
     try:
-        last = not self.request.chain
-        goes_on = current_links().run(str(self.request.id), path, is_last_of_window=last)
-        if not goes_on:
-            # Parked, or begun anew under another epoch: a success that is not followed by the next link.
-            self.request.chain = None
+        request: Any = self.request
+        request.chain = current_links().run(str(request.id), path, request.chain or [])
     except (Ignore, StepFailed):
         raise
     except BaseException:

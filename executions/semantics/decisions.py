@@ -7,6 +7,7 @@ from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult
 
+NEVER_AGAIN = frozenset({Guarantee.AT_MOST_ONCE, Guarantee.BEST_EFFORT})  # once they were begun
 MAX_HELD_SECONDS = 60.0  # a longer backoff gives the slot away
 
 
@@ -71,7 +72,7 @@ def after_skip(plan: Plan, path: str) -> Checkpoint:
 def after_loss(plan: Plan, path: str, *, recovering: bool) -> Checkpoint | None:
     """The worker was lost in the middle of a step; none means that it may run again, which uses no attempt."""
     step = plan.step(path)
-    if recovering or step.guarantee not in {Guarantee.AT_MOST_ONCE, Guarantee.BEST_EFFORT}:
+    if recovering or step.guarantee not in NEVER_AGAIN:
         return None
     if step.guarantee is Guarantee.BEST_EFFORT:
         return _onward(plan, step, StepState.FAILED)

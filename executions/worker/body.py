@@ -13,7 +13,7 @@ from celery.exceptions import Ignore
 
 from executions.scope import run_scope
 from executions.semantics.attempts import Attempt, Concluded, Failure
-from executions.semantics.decisions import Checkpoint
+from executions.semantics.decisions import NEVER_AGAIN, Checkpoint
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, Refusal, claim_step
@@ -39,7 +39,6 @@ class Body:
     def __init__(self, machine: Machine, context: OpenContext) -> None:
         self._machine = machine
         self._context = context
-        self._claimed: Claim | None = None  # of the step that is next on the express lane
 
     def run(self, path: str, claim: Claim, error: str) -> str:
         """Run the step that was claimed; returns the path of the step that comes next in this context, if any."""
@@ -48,7 +47,7 @@ class Body:
             if self._context.exit is not None or not self._context.run.plan.express:
                 return "" if self._context.exit else decided.next_step
             path, error = decided.next_step, ""
-            claim = self._claimed or self._claim(path)
+            claim, self._context.ahead = self._context.ahead or self._claim(path), None
 
     def _step(self, path: str, claim: Claim, error: str) -> Checkpoint:
         """Attempt after attempt, until the step has ended or the context has."""
@@ -164,17 +163,20 @@ class Body:
             context.run.budget.run_spent = dict(concluded.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)
         # None if a cancel was asked for: the claim of its own is refused, too.
-        self._claimed = written.claim
-        context.next_step = decided.next_step
+        context.next_step, context.ahead = decided.next_step, written.claim
         context.exit = comes_after
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
             raise StepFailed(concluded.record.run_code)
 
     def _goes_on(self, decided: Checkpoint) -> bool:
-        """Whether this link runs the next step, too; looked at before each claim."""
+        """Whether the next step is claimed with the checkpoint: the express link runs it, else the next link takes it.
+
+        Not what may not run again, unless it is this link that runs it: a claim whose message is lost would end it.
+        """
+        plan = self._context.run.plan
         return (
-            self._context.run.plan.express
-            and decided.state is not StepState.RETRYING
+            decided.state is not StepState.RETRYING
+            and (plan.express or plan.step(decided.next_step).guarantee not in NEVER_AGAIN)
             and not self._machine.draining.is_set()
             and self._machine.lease_is_fresh()
         )

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from uuid import UUID
 
 from executions.semantics.resumable import Resumable
+from executions.transitions.claim import Claim
 from executions.transitions.fence import Placement
 from executions.worker.journal import Journal
 from resources.runtimes.base import Runtime
@@ -39,6 +40,9 @@ class OpenContext:
     active: int = 0  # links counted in and not yet out
     exit: Exit | None = None
     next_step: str = ""  # as the last checkpoint has it
+    ahead: Claim | None = (
+        None  # on that step, made with the last checkpoint; whoever runs it takes it
+    )
     journal: Journal | None = None  # of the attempt that runs now
     lost: bool = False  # the placement is over for us: dispose, write nothing
 
@@ -103,6 +107,21 @@ class Contexts:
             self._open[placement.key] = context
             context.active += 1
         return context
+
+    def join_ahead(self, key: Key, path: str) -> tuple[OpenContext, Claim] | None:
+        """Count a link in whose step was claimed with the checkpoint before it; one link takes that claim."""
+        with self._lock:
+            context = self._open.get(key)
+            if (
+                context is None
+                or context.lost
+                or context.ahead is None
+                or context.next_step != path
+            ):
+                return None
+            claim, context.ahead = context.ahead, None
+            context.active += 1
+        return context, claim
 
     def leave(self, context: OpenContext) -> bool:
         """Count a link out; true if the context is over, and it is now the caller's to close."""

@@ -96,6 +96,7 @@ class LeaseLoop(Periodic):
     def _nudge(self, placement: Placement) -> None:
         """Nothing happens though something should: a message was lost, or the answer to a claim or a close."""
         contexts = self._machine.contexts
+        context = contexts.get(placement.key)
         with run_scope(placement.tenant_id):
             run = Execution.objects.filter(pk=placement.execution_id)
             outcome, wake_at = run.values_list("outcome", "wake_at").first() or ("", None)
@@ -107,7 +108,7 @@ class LeaseLoop(Periodic):
         contexts.restart_idle(placement.key)
         if outcome or wake_at:
             self._end(placement, reason="its end was not written", lost=False)
-        elif claimed:
+        elif claimed and not (context and context.ahead):
             self._end(placement, reason="claimed, but active in no thread", lost=True)
         elif not self._broker_away:
             self._send(placement)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from celery.exceptions import Ignore
 
-from executions.chain import ChainSpec, publish
+from executions.chain import ChainSpec, following
+from executions.chain import Links as Rest
 from executions.resumption import resumable
 from executions.scope import run_scope
 from executions.transitions.claim import Claim, Refusal, claim_step
@@ -62,6 +63,9 @@ class Links:
             # The loop hands the placement back, or others have ended it.
             note.refusal = Refusal.STALE
             return
+        if ahead := self._machine.contexts.join_ahead(placement.key, path):
+            note.context, note.claim = ahead
+            return
         with run_scope(placement.tenant_id):
             claimed = claim_step(placement, path, worker=self._machine.node_name)
             if isinstance(claimed, Refusal):
@@ -94,32 +98,33 @@ class Links:
         return ""
 
     # --- the body
-    def run(self, task_id: str, path: str, *, is_last_of_window: bool) -> bool:
-        """Act on what task_prerun came to; false if the chain must not go on, though nothing has failed."""
+    def run(self, task_id: str, path: str, rest: Rest) -> Rest:
+        """Act on what task_prerun came to; returns the links that follow, as Celery keeps the rest of a chain.
+
+        None follows where a run is parked, or begun anew under another epoch. A window at its end extends itself.
+        """
         note = self._notes.get(task_id)
         if note is None:
             raise NoClaim("task_prerun left no note for this link")
         if note.refusal is Refusal.DONE:
-            return True
+            return rest
         if note.refusal is not None:
             raise Ignore(note.refusal.value)
         if note.context is None or note.claim is None:
             raise NoClaim("task_prerun could not claim this link")
-        following = Body(self._machine, note.context).run(path, note.claim, note.error)
-        if following and is_last_of_window:
-            self._extend(note.context, following)
-        return bool(following)
+        next_step = Body(self._machine, note.context).run(path, note.claim, note.error)
+        if not next_step:
+            return []
+        return rest or following(self._spec(note.context, next_step))
 
-    def _extend(self, context: OpenContext, path: str) -> None:
-        publish(
-            ChainSpec(
-                tenant_id=context.placement.tenant_id,
-                execution_id=context.placement.execution_id,
-                epoch=context.placement.epoch,
-                lane=self._machine.lane,
-                plan=context.run.plan,
-                first=path,
-            )
+    def _spec(self, context: OpenContext, path: str) -> ChainSpec:
+        return ChainSpec(
+            tenant_id=context.placement.tenant_id,
+            execution_id=context.placement.execution_id,
+            epoch=context.placement.epoch,
+            lane=self._machine.lane,
+            plan=context.run.plan,
+            first=path,
         )
 
     # --- task_postrun

@@ -101,7 +101,9 @@ def _submit(stack: Stack) -> list[Followed]:
         key = create_api_key(tenant=tenant, name="demo", actor="demo")
         clients.append((schema, Client(base_url=stack.web_url, api_key=key)))
         say(f"tenant {schema} with blueprints order and approval")
-    wanted = [("order", {"order_id": 100 + number}) for number in range(ORDERS_PER_TENANT)]
+    wanted: list[tuple[str, dict[str, Any]]] = [
+        ("order", {"order_id": 100 + number}) for number in range(ORDERS_PER_TENANT)
+    ]
     wanted.append(("approval", {"invoice_id": 7, "total": "30.00"}))
     return [
         Followed(schema, client, client.submit(blueprint, inputs))

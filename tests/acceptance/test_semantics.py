@@ -146,10 +146,12 @@ def test_a_person_is_asked_without_a_slot_and_each_tenants_run_goes_on_with_its_
     ]
     outputs = {"paid": "${steps.s3 != `null`}", "by": "${steps.s2.by}"}
     runs = [(tenant, start_run(tenant, *steps, outputs=outputs)) for tenant in (acme, globex)]
+
+    def all_ask() -> bool:
+        return all(reload(tenant, run).state == "suspended" for tenant, run in runs)
+
+    wait_for(all_ask, "both runs to ask")
     for tenant, run in runs:
-        wait_for(
-            lambda tenant=tenant, run=run: reload(tenant, run).state == "suspended", "a question"
-        )
         assert reload(tenant, run).question == "Pay 30?"
     with platform_scope():
         assert not Ticket.objects.filter(state=TicketState.PLACED).exists()

@@ -26,10 +26,10 @@ def test_what_was_begun_may_end(
     set_status(schema="acme", status=status, actor="tests")
     with pytest.raises(TenantNotActive), tenant_scope(tenant_by_schema("acme")):
         pytest.fail("entered")
-    links.run("one", "one", is_last_of_window=False)
+    links.run("one", "one", [])
     links.end("one")
     links.begin("two", placement, "two")
-    links.run("two", "two", is_last_of_window=True)
+    links.run("two", "two", [])
     links.end("two")
     with run_scope(acme.id):
         assert Execution.objects.get(pk=placement.execution_id).state == ExecutionState.SUCCEEDED

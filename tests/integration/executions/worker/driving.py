@@ -26,11 +26,11 @@ from tests.factories import backend_of, run_of, ticket_of
 PAST = timedelta(seconds=1)
 
 
-def run_link(links: Links, placement: Placement, path: str, *, last: bool = False) -> bool:
+def run_link(links: Links, placement: Placement, path: str) -> bool:
     """One link; whether the chain goes on."""
     links.begin(path, placement, path)
     try:
-        return links.run(path, path, is_last_of_window=last)
+        return bool(links.run(path, path, []))
     finally:
         links.end(path)
 

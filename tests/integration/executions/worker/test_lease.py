@@ -62,7 +62,7 @@ def placement(acme: TenantRef, machine: Machine) -> Placement:
 
 def run_link(links: Links, placement: Placement, path: str) -> None:
     links.begin(path, placement, path)
-    links.run(path, path, is_last_of_window=False)
+    links.run(path, path, [])
     links.end(path)
 
 
@@ -127,7 +127,7 @@ def test_a_lease_that_is_no_longer_ours_ends_the_process(
     assert exits == [EXIT_FENCED]
     assert not runtime_of(machine, placement).alive
     with pytest.raises(Ignore):
-        links.run("one", "one", is_last_of_window=False)
+        links.run("one", "one", [])
     assert everything_of(acme) == before
 
 
@@ -172,7 +172,7 @@ def test_a_close_that_could_not_be_written_is_repeated(
 
     run_link(links, placement, "one")
     links.begin("two", placement, "two")
-    links.run("two", "two", is_last_of_window=True)
+    links.run("two", "two", [])
     monkeypatch.setattr(closing, "close_execution", fail_once)
     with pytest.raises(OperationalError):
         links.end("two")
@@ -274,9 +274,9 @@ def test_a_link_that_comes_while_the_loop_looks_is_left_alone(
     with connection.execute_wrapper(begin_before_the_look):
         loop.turn()
     assert begun
-    links.run("one", "one", is_last_of_window=False)
+    links.run("one", "one", [])
     links.end("one")
-    assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "pending"}
+    assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "running"}
 
 
 def test_a_context_that_opens_during_the_renewal_is_not_lost(
@@ -298,7 +298,7 @@ def test_a_context_that_opens_during_the_renewal_is_not_lost(
     monkeypatch.setattr(lease, "renew", place_after_renewing)
     loop.turn()
     assert runtime_of(machine, placed[0]).alive
-    links.run("one", "one", is_last_of_window=False)
+    links.run("one", "one", [])
     links.end("one")
     assert steps_of(acme, placed[0].execution_id)["one"] == "succeeded"
 
@@ -323,7 +323,7 @@ def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
     assert not runtime.alive
     if active:
         with pytest.raises(Ignore):
-            links.run("two", "two", is_last_of_window=True)
+            links.run("two", "two", [])
         links.end("two")
     assert everything_of(acme) == before
     assert machine.contexts.get(placement.key) is None

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import redis
+from celery.canvas import Signature
 from celery.exceptions import Ignore
 
 from executions.chain import WINDOW
@@ -63,7 +64,7 @@ def test_two_steps_run_in_one_context_and_the_end_frees_the_slot(
     assert context is not None
     assert (context.active, context.exit) == (0, None)
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
-    run_link(links, placement, "two", last=True)
+    run_link(links, placement, "two")
     assert steps_run(machine, placement) == ["one", "two"]
     assert len(epochs_closed(machine, placement)) == 1
     assert machine.contexts.get(placement.key) is None
@@ -103,25 +104,28 @@ def test_the_end_of_a_run_lets_the_next_one_in(
     first = make_placed(acme, machine, "only")
     waiting = make_run(acme, "only")
     assert admit() == []
-    run_link(links, first, "only", last=True)
+    run_link(links, first, "only")
     assert waiting in held_by(machine)
     assert broker.llen(machine.lane) == 1
 
 
-def test_the_last_link_of_a_window_sends_the_next_window(
-    acme: TenantRef, machine: Machine, links: Links, broker: "redis.Redis"
+def test_the_last_link_of_a_window_is_followed_by_the_next_window(
+    acme: TenantRef, machine: Machine, links: Links
 ) -> None:
     paths = [f"s{number}" for number in range(WINDOW + 2)]
     placement = make_placed(acme, machine, *paths)
-    for path in paths[: WINDOW - 1]:
-        run_link(links, placement, path)
-    assert broker.llen(machine.lane) == 0
-    run_link(links, placement, paths[WINDOW - 1], last=True)
-    assert broker.llen(machine.lane) == 1
-    run_link(links, placement, paths[WINDOW])
-    run_link(links, placement, paths[WINDOW + 1], last=True)
-    assert broker.llen(machine.lane) == 1
-    assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
+    links.begin("s0", placement, "s0")
+    rest = [Signature("rest of the window")]
+    assert links.run("s0", "s0", rest) is rest
+    links.end("s0")
+    links.begin("s1", placement, "s1")
+    following = links.run("s1", "s1", [])
+    links.end("s1")
+    # The next one last, as Celery keeps the rest of a chain.
+    assert [link.args[-1] for link in following] == paths[2 : WINDOW + 2][::-1]
+    assert {(link.options["queue"], link.args[2], link.immutable) for link in following} == {
+        (machine.lane, placement.epoch, True)
+    }
 
 
 def test_a_resumed_run_skips_what_is_done_and_remembers_it(
@@ -133,7 +137,7 @@ def test_a_resumed_run_skips_what_is_done_and_remembers_it(
         assert hand_back(placement, reason="test", lost=True)
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "one")  # a plain return: the chain goes on
-    run_link(links, again, "two", last=True)
+    run_link(links, again, "two")
     assert steps_run(machine, placement) == ["one", "two"]
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
 
@@ -141,7 +145,7 @@ def test_a_resumed_run_skips_what_is_done_and_remembers_it(
 # --- what Celery may do
 def test_a_body_without_a_note_raises(links: Links) -> None:
     with pytest.raises(NoClaim):
-        links.run("never begun", "one", is_last_of_window=False)
+        links.run("never begun", "one", [])
     links.end("never begun")
 
 
@@ -153,13 +157,13 @@ def test_a_duplicate_is_ignored_and_not_counted_out(
     links.begin("second", placement, "one")
     before = everything_of(acme)
     with pytest.raises(Ignore):
-        links.run("second", "one", is_last_of_window=False)
+        links.run("second", "one", [])
     links.end("second")
     context = machine.contexts.get(placement.key)
     assert context is not None
     assert context.active == 1
     assert everything_of(acme) == before
-    links.run("first", "one", is_last_of_window=False)
+    links.run("first", "one", [])
     links.end("first")
     assert steps_run(machine, placement) == ["one"]
 
@@ -170,7 +174,7 @@ def test_postruns_out_of_order_close_exactly_once(
     placement = make_placed(acme, machine)
     for path in ("one", "two"):
         links.begin(path, placement, path)
-        links.run(path, path, is_last_of_window=False)
+        links.run(path, path, [])
     links.end("two")
     assert len(epochs_closed(machine, placement)) == 0
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
@@ -269,7 +273,7 @@ def test_a_step_that_ends_after_its_placement_writes_nothing(
         hand_back(placement, reason="test", lost=True)
     before = everything_of(acme)
     with pytest.raises(Ignore, match="fence"):
-        links.run("one", "one", is_last_of_window=False)
+        links.run("one", "one", [])
     links.end("one")
     assert everything_of(acme) == before
     assert len(epochs_closed(machine, placement)) == 1
@@ -284,7 +288,7 @@ def test_a_step_whose_runtime_was_killed_is_lost_not_failed(
     before = everything_of(acme)
     kill_runtimes(machine)
     with pytest.raises(Ignore):
-        links.run("one", "one", is_last_of_window=False)
+        links.run("one", "one", [])
     links.end("one")
     assert everything_of(acme) == before
     assert machine.contexts.get(placement.key) is None
@@ -304,7 +308,7 @@ def test_a_cancelled_step_ends_the_run_cancelled(
         "work": lambda run, cancelled, _: _obey(run.step, cancelled.is_set())
     }
     with pytest.raises(StepFailed, match="CANCELLED"):
-        links.run("one", "one", is_last_of_window=False)
+        links.run("one", "one", [])
     links.end("one")
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
     assert steps_of(acme, placement.execution_id) == {"one": "cancelled", "two": "cancelled"}
@@ -325,7 +329,7 @@ def test_a_link_without_a_valid_tenant_fails_and_touches_nothing(
     with pytest.raises(NotFound):
         links.begin("link", nobody, "one")
     with pytest.raises(NoClaim):
-        links.run("link", "one", is_last_of_window=False)
+        links.run("link", "one", [])
     links.end("link")
     assert everything_of(acme) == after_placing != before
     assert machine.contexts.idle_seconds(nobody.key) >= 0
@@ -338,7 +342,7 @@ def test_a_fault_of_the_worker_fails_the_step_instead_of_looping(
     monkeypatch.setattr("executions.semantics.attempts.resolve", lambda *_: 1 // 0)
     links.begin("link", placement, "one")
     with pytest.raises(StepFailed, match="UNKNOWN_ERROR"):
-        links.run("link", "one", is_last_of_window=False)
+        links.run("link", "one", [])
     links.end("link")
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.code) == (ExecutionState.FAILED, Code.UNKNOWN_ERROR)

@@ -38,7 +38,7 @@ def test_one_link_runs_all_steps_as_a_chain_would(
     chained = start(acme, machine, {}, later, {})
     drive(acme, links, chained)
     placement = start(acme, machine, {}, later, {}, express=True)
-    assert not run_link(links, placement, "s1", last=True)
+    assert not run_link(links, placement, "s1")
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.version, run.express) == ("succeeded", 3, True)
     assert [asked.step for asked in runs_of(machine, placement)] == ["s1", "s2", "s3"]
@@ -52,7 +52,7 @@ def test_one_message_is_sent_for_the_whole_run(
     acme: TenantRef, machine: Machine, links: Links, broker: "redis.Redis"
 ) -> None:
     first = start(acme, machine, {}, {}, express=True)
-    run_link(links, first, "s1", last=True)
+    run_link(links, first, "s1")
     assert broker.llen(machine.lane) == 0  # nothing to extend
     make_run(acme, "one", "two")
     admit_and_send()

@@ -59,6 +59,7 @@ def test_a_retry_runs_again_in_the_same_link_until_it_succeeds(
         *("step.started", "step.retrying") * 2,
         "step.started",
         "step.succeeded",
+        "step.started",
     ]
     first, second, third = runs_of(machine, placement)
     assert [run.attempt for run in (first, second, third)] == [1, 2, 3]

@@ -73,7 +73,7 @@ def test_they_can_be_read_while_the_step_runs(
     assert seen == [["one", "two"], ["one", "two", "three"]]
     assert logs_of(acme, placement.execution_id) == ["one", "two", "three", "end"]
     assert events_of(acme, placement.execution_id)[2:] == [
-        "step.progress", "step.log", "step.log", "step.succeeded",
+        "step.progress", "step.log", "step.log", "step.succeeded", "step.started",
     ]  # fmt: skip
     with tenant_scope(acme):
         data = {event.kind: event.data for event in ExecutionEvent.objects.all()}

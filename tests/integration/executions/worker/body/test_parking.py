@@ -185,7 +185,7 @@ def test_a_cancel_between_the_checkpoint_and_the_parking_is_not_lost(
     script(machine, flaky=PAUSE)
     placement = start(acme, machine, {"uses": "flaky"}, {})
     links.begin("s1", placement, "s1")
-    assert not links.run("s1", "s1", is_last_of_window=False)
+    assert not links.run("s1", "s1", [])
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
     links.end("s1")

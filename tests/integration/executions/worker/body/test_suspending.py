@@ -92,7 +92,7 @@ def test_nobody_can_answer_while_the_context_is_open(
     script(machine, flaky=asking())
     placement = start(acme, machine, ASKS, NEXT)
     links.begin("s1", placement, "s1")
-    assert not links.run("s1", "s1", is_last_of_window=False)
+    assert not links.run("s1", "s1", [])
     assert approvals_of(acme, placement) == []
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     links.end("s1")
@@ -108,7 +108,7 @@ def test_a_worker_that_is_lost_between_the_checkpoint_and_the_close_leaves_a_sus
     placement = start(acme, other, ASKS, NEXT)
     theirs = Links(other)
     theirs.begin("s1", placement, "s1")
-    assert not theirs.run("s1", "s1", is_last_of_window=False)
+    assert not theirs.run("s1", "s1", [])
     let_lapse(other)
     assert reap() == 1
     assert_suspended(acme, machine, placement)
@@ -134,7 +134,7 @@ def test_a_cancel_between_the_checkpoint_and_the_close_is_not_lost(
     script(machine, flaky=asking())
     placement = start(acme, machine, ASKS, NEXT)
     links.begin("s1", placement, "s1")
-    assert not links.run("s1", "s1", is_last_of_window=False)
+    assert not links.run("s1", "s1", [])
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
     links.end("s1")
