@@ -124,18 +124,23 @@ class ReplayView(NeedsPermission, GenericAPIView[Execution]):
 
     @extend_schema(
         operation_id="replay_execution",
-        parameters=[EXECUTION_ID],
+        parameters=[EXECUTION_ID, IDEMPOTENCY_KEY],
         request=None,
-        responses={202: ExecutionDetailSerializer, **WRITING},
+        responses={200: ExecutionDetailSerializer, 202: ExecutionDetailSerializer, **WRITING},
     )
     def post(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Submit a run's version again with its seed and inputs; deterministic steps must come to the same."""
         who = caller(request)
         original = find_execution(id, who.blueprints)
-        run = replay(
-            who.tenant, original.pk, requested_by=who.name, request_id=current_request_id()
+        submitted = replay(
+            who.tenant,
+            original.pk,
+            requested_by=who.name,
+            request_id=current_request_id(),
+            idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
-        return _submitted(run.public_id, request.path.rsplit("/", 2)[0], is_new=True)
+        runs = request.path.rsplit("/", 2)[0]
+        return _submitted(submitted.execution.public_id, runs, is_new=submitted.is_new)
 
 
 def _submitted(public_id: str, runs: str, *, is_new: bool) -> Response:

@@ -151,8 +151,13 @@ def _submission(
 
 
 def replay(
-    tenant: TenantRef, execution_id: UUID, *, requested_by: str, request_id: str = ""
-) -> Execution:
+    tenant: TenantRef,
+    execution_id: UUID,
+    *,
+    requested_by: str,
+    request_id: str = "",
+    idempotency_key: str = "",
+) -> Submitted:
     """Run a run's version again with its seed and inputs; steps declared deterministic must come to the same."""
     with tenant_scope(tenant):
         runs = Execution.objects.select_related("blueprint_version__blueprint")
@@ -168,9 +173,10 @@ def replay(
         seed=original.seed,
         requested_by=requested_by,
         request_id=request_id,
+        idempotency_key=idempotency_key,
         replay_of=original.pk,
     )
-    return submit_once(tenant, request).execution
+    return submit_once(tenant, request)
 
 
 def request_cancel(execution_id: UUID, *, actor: str) -> ExecutionState:
@@ -200,6 +206,8 @@ def _check(request: Request) -> None:
 def _digest(request: Request) -> str:
     """The same request has the same digest. Keyed, since inputs may hold what nobody must guess from it."""
     asked = [request.blueprint, request.version, request.inputs, request.seed]
+    if request.replay_of is not None:
+        asked.append(str(request.replay_of))
     return salted_hmac("executions.request", _canonical(asked), algorithm="sha256").hexdigest()
 
 

@@ -25,7 +25,7 @@ from executions.selectors import costs as found_costs
 from executions.selectors import events as found_events
 from executions.selectors import executions as found
 from executions.selectors import logs as found_logs
-from executions.services.executions import Request, request_cancel, submit_once
+from executions.services.executions import Request, Submitted, request_cancel, submit_once
 from executions.services.executions import replay as replay_run
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from orchestrator.cli.django import CONSOLE
@@ -38,6 +38,14 @@ from tenants.scope import tenant_scope
 POLL_SECONDS = 0.3
 ANSWER = "isolane approvals list --tenant"
 BATCH = 500  # lines or events that are read at once
+
+
+idempotency_key_option = click.option(
+    "--idempotency-key",
+    default="",
+    metavar="KEY",
+    help="The same key with the same request gives the run that it made before.",
+)
 
 
 @click.group(cls=PlatformGroup)
@@ -58,12 +66,7 @@ def executions() -> None:
 )
 @click.option("--version", type=click.IntRange(min=1), help="The newest if not said.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the run's random numbers.")
-@click.option(
-    "--idempotency-key",
-    default="",
-    metavar="KEY",
-    help="The same key with the same request gives the run that it made before.",
-)
+@idempotency_key_option
 @click.option(
     "--wait/--no-wait",
     default=False,
@@ -93,16 +96,17 @@ def submit(
     )
     with typed_inputs():
         submitted = submit_once(viewer.tenant, request)
-    if not submitted.is_new:
-        click.echo("The key was used before; this is the run that it made.", err=True)
-    _started(viewer, submitted.execution, wait=wait)
+    _started(viewer, submitted, wait=wait)
 
 
 @executions.command()
 @click.argument("execution_id")
 @tenant_options
+@idempotency_key_option
 @click.option("--wait/--no-wait", default=False, help="As of submit.")
-def replay(*, execution_id: str, tenant: str, api_key: str | None, wait: bool) -> None:
+def replay(
+    *, execution_id: str, tenant: str, api_key: str | None, idempotency_key: str, wait: bool
+) -> None:
     """Run a run's version again with its seed and inputs, and print the new id.
 
     Steps that are declared deterministic must come to the same again.
@@ -111,7 +115,10 @@ def replay(*, execution_id: str, tenant: str, api_key: str | None, wait: bool) -
     with tenant_scope(viewer.tenant):
         original = find_execution(execution_id, viewer.reach)
     viewer.require(Permission.EXECUTION_RUN, _blueprint(original))
-    _started(viewer, replay_run(viewer.tenant, original.pk, requested_by=viewer.name), wait=wait)
+    submitted = replay_run(
+        viewer.tenant, original.pk, requested_by=viewer.name, idempotency_key=idempotency_key
+    )
+    _started(viewer, submitted, wait=wait)
 
 
 @executions.command()
@@ -238,11 +245,13 @@ def costs(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool)
         click.echo(f"{kind}: {amount_text(amount)}")
 
 
-def _started(viewer: Viewer, run: Execution, *, wait: bool) -> None:
+def _started(viewer: Viewer, submitted: Submitted, *, wait: bool) -> None:
+    if not submitted.is_new:
+        click.echo("The key was used before; this is the run that it made.", err=True)
     admit_and_send(bounded=True)
-    click.echo(run.public_id)
+    click.echo(submitted.execution.public_id)
     if wait:
-        _follow(viewer, run.public_id)
+        _follow(viewer, submitted.execution.public_id)
 
 
 def _follow(viewer: Viewer, public_id: str) -> None:

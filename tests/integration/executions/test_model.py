@@ -95,7 +95,7 @@ class Stage:
         return run.id
 
     def _replay(self, run_id: UUID) -> UUID:
-        return replay(self._tenant, run_id, requested_by="tests").id
+        return replay(self._tenant, run_id, requested_by="tests").execution.id
 
 
 @pytest.fixture

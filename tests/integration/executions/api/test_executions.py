@@ -458,6 +458,20 @@ def test_a_run_is_replayed_with_its_seed_and_inputs(
     assert listed(program(globex)) == []
 
 
+def test_a_key_replays_once(order: str, acme: TenantRef, globex: TenantRef) -> None:
+    client, key = program(acme), {"Idempotency-Key": "again-1"}
+    original, other = (post(client, {**ORDER, "seed": 42}).json()["id"] for _ in range(2))
+    first, again = (client.post(f"{RUNS}/{original}/replay", headers=key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert first.json()["id"] == again.json()["id"]
+    # The same version, inputs and seed, but of another run; and not a replay at all.
+    refused = client.post(f"{RUNS}/{other}/replay", headers=key)
+    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_conflict")
+    assert post(client, {**ORDER, "version": 1, "seed": 42}, **key).status_code == 409
+    assert len(listed(client)) == 3
+    assert listed(program(globex)) == []
+
+
 # --- cancelling
 def test_a_run_that_waits_is_cancelled_at_once(
     order: str, acme: TenantRef, globex: TenantRef

@@ -214,7 +214,7 @@ def test_a_replay_is_a_new_run_of_the_same_version_seed_and_inputs(
     original = publish_and_submit(acme, given={"password": "hunter2", "id": 1}, inputs=schema)
     with tenant_scope(acme):
         publish(document("newer"))
-    copy = run_of(acme, replay(acme, original.id, requested_by="bob", request_id="r1").id)
+    copy = run_of(acme, replay(acme, original.id, requested_by="bob", request_id="r1").execution.id)
     assert copy.id != original.id
     assert (copy.replay_of, copy.seed) == (original.id, original.seed)
     assert copy.blueprint_version_id == original.blueprint_version_id

@@ -209,6 +209,17 @@ def test_a_run_is_replayed(isolane: Isolane, acme: TenantRef, globex: TenantRef,
         assert Execution.objects.count() == 1
 
 
+def test_a_key_replays_once(isolane: Isolane, acme: TenantRef, globex: TenantRef, run: str) -> None:
+    with tenant_scope(acme):
+        Execution.objects.update(inputs={"order_id": 7})
+    replay = ("executions", "replay", run, "--tenant", "acme", "--idempotency-key", "once")
+    first, again = isolane(*replay), isolane(*replay)
+    assert first.stdout == again.stdout
+    assert "was used before" in again.stderr
+    with tenant_scope(globex):
+        assert Execution.objects.count() == 1
+
+
 def test_a_key_submits_once(isolane: Isolane, acme: TenantRef, globex: TenantRef, run: str) -> None:
     submit = ("executions", "submit", "order", "--input", "order_id=9", "--idempotency-key", "nine")
     first, again = (isolane(*submit, "--tenant", "acme") for _ in range(2))

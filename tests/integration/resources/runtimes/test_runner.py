@@ -80,7 +80,9 @@ def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
     stream, _ = spawn()
     (catalogue,) = talk(stream, Describe())
     assert isinstance(catalogue, Catalogue)
-    assert [node.name for node in catalogue.nodes] == ["data.map", "data.set", "flow.sleep"]
+    assert [node.name for node in catalogue.nodes] == [
+        "data.map", "data.set", "flow.sleep", "human.approval",
+    ]  # fmt: skip
     run = a_run("data.map", {"values": {"a": 1}})
     ready, result = talk(stream, OPEN, Keepalive(), run)
     assert ready == Ready()

@@ -241,7 +241,7 @@ def test_a_replay_has_the_same_seeds_and_a_deterministic_step_must_come_to_the_s
     original = start(acme, machine, step, {}, given={"x": 5})
     assert drive(acme, links, original).state == ExecutionState.SUCCEEDED
     script(machine, pure=succeeds(again))
-    copy = replay(acme, original.execution_id, requested_by="ann")
+    copy = replay(acme, original.execution_id, requested_by="ann").execution
     placement = place(acme, copy.id, machine)
     run = drive(acme, links, placement)
     assert (run.state, run.replay_of) == (ended, original.execution_id)

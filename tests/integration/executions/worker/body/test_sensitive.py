@@ -235,7 +235,7 @@ def test_a_replay_is_given_the_real_inputs_and_seals_them_again(
     broker: "redis.Redis",
 ) -> None:
     drive(acme, links, placement)
-    copy = replay(acme, placement.execution_id, requested_by="ann")
+    copy = replay(acme, placement.execution_id, requested_by="ann").execution
     again = place(acme, copy.id, machine)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     assert runs_of(machine, again)[0].parameters == {"p": PASSWORD}
