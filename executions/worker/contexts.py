@@ -40,9 +40,7 @@ class OpenContext:
     active: int = 0  # links counted in and not yet out
     exit: Exit | None = None
     next_step: str = ""  # as the last checkpoint has it
-    ahead: Claim | None = (
-        None  # on that step, made with the last checkpoint; whoever runs it takes it
-    )
+    ahead: Claim | None = None  # on that step, made with that checkpoint
     journal: Journal | None = None  # of the attempt that runs now
     lost: bool = False  # the placement is over for us: dispose, write nothing
 
@@ -132,6 +130,14 @@ class Contexts:
     def take(self, context: OpenContext) -> bool:
         """True if the context is over and no link is in it: it is now the caller's to close."""
         with self._lock:
+            return self._take(context)
+
+    def abandon(self, context: OpenContext) -> bool:
+        """True if no link is in the context: none will get in any more, and it is now the caller's to tear down."""
+        with self._lock:
+            if context.active:
+                return False
+            context.lost = True
             return self._take(context)
 
     def put_back(self, context: OpenContext) -> None:

@@ -134,9 +134,8 @@ class LeaseLoop(Periodic):
         overdue: bool = False,
     ) -> None:
         if context := self._machine.contexts.get(placement.key):
-            context.lost = True
-            if not self._machine.contexts.take(context):
-                return
+            if not self._machine.contexts.abandon(context):
+                return  # a link has come meanwhile
             tear_down(context)
         end_without_link(placement, reason=reason, lost=lost, cancel=cancel, overdue=overdue)
 
