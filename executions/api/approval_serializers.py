@@ -28,13 +28,31 @@ class ApprovalsQuerySerializer(StrictSerializer):
             raise serializers.ValidationError(error.detail) from None
 
 
+class TrueOrFalse(serializers.BooleanField):
+    """JSON's own, and nothing that might be meant as one."""
+
+    def to_internal_value(self, data: object) -> bool:
+        """Refuse texts and numbers."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class Text(serializers.CharField):
+    """JSON's own."""
+
+    def to_internal_value(self, data: object) -> str:
+        """Refuse numbers."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class AnswerSerializer(StrictSerializer):
     """What a person answers."""
 
-    approved = serializers.BooleanField()
-    comment = serializers.CharField(
-        max_length=MAX_COMMENT, required=False, default="", allow_blank=True
-    )
+    approved = TrueOrFalse()
+    comment = Text(max_length=MAX_COMMENT, required=False, default="", allow_blank=True)
 
 
 class ApprovalSerializer(serializers.ModelSerializer[Approval]):

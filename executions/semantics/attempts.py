@@ -85,7 +85,9 @@ class Attempt:
         step = self.step
         uses, declared = self._called()
         parameters = resolve(declared, scope, "recover.with" if self._recovers_from else "with")
-        self._shown = self._shown_parameters(declared) if self._run.memory.is_masked else parameters
+        self._shown = parameters
+        if self._run.memory.is_masked:
+            self._shown = self._shown_parameters(declared, parameters)
         return Run(
             step=step.path,
             uses=uses,
@@ -109,9 +111,11 @@ class Attempt:
         error = {"code": failure.code, "message": failure.message, "step": self.step.path}
         return {**scope, "error": error}
 
-    def _shown_parameters(self, declared: Mapping[str, Any]) -> Any:
+    def _shown_parameters(self, declared: Mapping[str, Any], real: Mapping[str, Any]) -> Any:
         scope = self._scope(self._run.memory.shown_scope())
-        resolved = {name: _shown(value, scope) for name, value in declared.items()}
+        resolved = {
+            name: _not_missing(_shown(value, scope), real[name]) for name, value in declared.items()
+        }
         return self._run.memory.masker.masked_items(resolved)
 
     def _key(self, scope: Mapping[str, Any]) -> str:
@@ -249,7 +253,7 @@ class Attempt:
             outputs = resolve(dict(self._run.plan.outputs), self._run.memory.scope(), "outputs")
             if self._run.memory.is_masked:
                 # What is shown is all that is kept: a run's outputs never hold what is sensitive.
-                outputs = self._shown_parameters(self._run.plan.outputs)
+                outputs = self._shown_parameters(self._run.plan.outputs, outputs)
         except BadReference as bad:
             failed = replace(decided, outcome=ExecutionState.FAILED, pause_s=0.0)
             message = self._run.memory.masker.mask(bad.detail)
@@ -305,6 +309,15 @@ def _shown(value: Any, scope: Mapping[str, Any]) -> Any:
         return resolve(value, scope)
     except BadReference:  # what is masked may not fit the expression
         return MASK
+
+
+def _not_missing(shown: Any, real: Any) -> Any:
+    """What is there and not found in what is masked is masked itself."""
+    if isinstance(shown, dict) and isinstance(real, dict):
+        return {name: _not_missing(value, real.get(name)) for name, value in shown.items()}
+    if isinstance(shown, list) and isinstance(real, list) and len(shown) == len(real):
+        return [_not_missing(*pair) for pair in zip(shown, real, strict=True)]
+    return MASK if shown is None and real is not None else shown
 
 
 def _key_text(value: Any) -> str:

@@ -3,17 +3,21 @@
 import functools
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
+
+from django.db import InterfaceError, OperationalError, connections
 
 from executions.semantics.decisions import Checkpoint
 from executions.semantics.records import Line, Record
 from executions.states import TERMINAL_STEP
 from executions.transitions.claim import CLAIMABLE, Claim, claim_of
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
+from executions.transitions.statement import Row
+from tenants.scope import ALIAS
 
 _CHECKPOINT = f"""
 WITH {FENCE}, {LOCKED_RUN}, step AS (
@@ -118,11 +122,17 @@ class Written:
 
 
 def write_checkpoint(
-    placement: Placement, record: Record, decided: Checkpoint, *, claim_next_for: str = ""
+    placement: Placement,
+    record: Record,
+    decided: Checkpoint,
+    *,
+    claim_next_for: str = "",
+    may_repeat: Callable[[], bool] = lambda: False,
 ) -> Written | None:
     """Write it; none means that the fence or the version refused, and nothing was written.
 
-    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it.
+    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it. `may_repeat`: asked, and
+    waited for, after the database did not answer: what a step came to must not be lost with a connection.
     """
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
     parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for}
@@ -135,8 +145,7 @@ def write_checkpoint(
         claims=bool(claim_next_for),
     )
     asked_at = time.monotonic()
-    # After a lost connection the first try may have been written: then our own token is found.
-    row = fetch_row(statement, parameters) or fetch_row(WRITTEN, parameters)
+    row = _repeated(statement, parameters, may_repeat)
     if row is None:
         return None
     version, monthly, *claimed = row
@@ -145,6 +154,19 @@ def write_checkpoint(
         monthly=json.loads(monthly, parse_float=Decimal, parse_int=Decimal) if monthly else {},
         claim=claim_of(version, *claimed, asked_at=asked_at) if claimed[0] is not None else None,
     )
+
+
+def _repeated(
+    statement: str, parameters: dict[str, Any], may_repeat: Callable[[], bool]
+) -> Row | None:
+    while True:
+        try:
+            # After a lost connection an earlier try may have been written: then our own token is found.
+            return fetch_row(statement, parameters) or fetch_row(WRITTEN, parameters)
+        except (OperationalError, InterfaceError):
+            connections[ALIAS].close()
+            if not may_repeat():
+                raise
 
 
 @functools.cache

@@ -94,7 +94,8 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
 )
 SELECT run.state FROM run"""  # noqa: S608 - the fence is a constant
 
-# The runtime died and the run goes on: a new placement on the same worker, without leaving the slot.
+# The runtime died and the run goes on: a new placement on the same worker, without leaving the slot. A step that was
+# claimed for the dead one has not begun, and uses no attempt.
 RESTART = f"""
 WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE public.placement_ticket t SET epoch = t.epoch + 1
@@ -104,6 +105,9 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE executions_execution e SET last_event = e.last_event + 1
     FROM ticket WHERE e.id = ticket.execution_id
     RETURNING e.id, e.last_event
+), step AS (
+    UPDATE executions_step s SET state = 'pending', attempt = s.attempt - 1
+    FROM run WHERE s.execution_id = run.id AND s.state = 'running'
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT run.id, run.last_event, now(), 'context.restarted', '',

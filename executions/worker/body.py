@@ -25,6 +25,7 @@ from executions.worker.machine import Machine
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
 
+REPEAT_SECONDS = 0.2  # between two tries to write a checkpoint
 SLICE_SECONDS = 0.2  # between two looks, while waiting, at whether to go on waiting
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ class Body:
         )
         try:
             return self._concluded(attempt, claim, error, deadline)
+        except Ignore:
+            raise
         except Exception:
             # A fault of ours must fail the step.
             logger.exception(
@@ -108,6 +111,10 @@ class Body:
             return attempt.concluded(
                 _failed(path, claim, Code.RESOURCE_ERROR, error or "no runtime")
             )
+        if self._context.next_step and not self._context.runtime.alive:
+            # It died after an earlier step had ended. Not so in a new context, or this could go on for ever.
+            self._context.exit, self._context.next_step = Exit.RESTART, path
+            raise Ignore("its runtime ended before the step began")
         return self._ran(attempt, prepared, deadline)
 
     def _ran(self, attempt: Attempt, frame: Run, deadline: float) -> Concluded:
@@ -155,6 +162,7 @@ class Body:
                 concluded.record,
                 decided,
                 claim_next_for=self._machine.node_name if claim_next else "",
+                may_repeat=self._may_repeat,
             )
         if written is None:
             context.lost = True
@@ -167,6 +175,11 @@ class Body:
         context.exit = comes_after
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
             raise StepFailed(concluded.record.run_code)
+
+    def _may_repeat(self) -> bool:
+        """The database does not answer: as long as the lease holds, nobody else has stepped in."""
+        time.sleep(REPEAT_SECONDS)
+        return not self._context.lost and self._machine.lease_is_fresh()
 
     def _goes_on(self, decided: Checkpoint) -> bool:
         """Whether the next step is claimed with the checkpoint: the express link runs it, else the next link takes it.

@@ -56,7 +56,7 @@ def _leave(context: OpenContext) -> ExecutionState | None:
 def _restart(machine: Machine, context: OpenContext) -> None:
     """The runtime is dead and the run goes on: a new placement here, from the checkpoint."""
     placement = context.placement
-    epoch = restart(placement, reason="its runtime ended within a step")
+    epoch = restart(placement, reason="its runtime ended")
     if epoch is None:
         return  # cancelled meanwhile, or over: the loop ends it
     spec = ChainSpec(

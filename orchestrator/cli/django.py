@@ -15,8 +15,13 @@ CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else UNBOUN
 def setup_django() -> None:
     """Load settings, apps and the Celery application; no server is asked for anything."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+    quiet = "ISOLANE_LOG_LEVEL" not in os.environ
     os.environ.setdefault("ISOLANE_LOG_LEVEL", "ERROR")
-    django.setup()
+    try:
+        django.setup()
+    finally:
+        if quiet:  # for this terminal: what it starts logs as it is configured
+            del os.environ["ISOLANE_LOG_LEVEL"]
     from orchestrator.celery import app  # noqa: PLC0415 - needs the settings
 
     app.set_default()

@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 
 from orchestrator.core.request_ids import current_request_id
 
-EXTRA_FIELDS = ("event", "execution_id", "tenant_id", "step", "epoch", "worker", "request_id")
+EXTRA_FIELDS = (
+    "event",
+    "actor",
+    "execution_id",
+    "tenant_id",
+    "step",
+    "epoch",
+    "worker",
+    "request_id",
+)
 
 
 class JsonFormatter(logging.Formatter):

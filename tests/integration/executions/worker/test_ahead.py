@@ -25,7 +25,7 @@ from tests.factories import (
     steps_of,
     ticket_of,
 )
-from tests.integration.executions.worker.driving import drive, run_link, runs_of
+from tests.integration.executions.worker.driving import drive, epochs_closed, run_link, runs_of
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
@@ -174,3 +174,44 @@ def test_a_step_that_was_skipped_leads_to_the_next_claim_too(
     placement = start(acme, machine, {"when": "${inputs.no}"}, {})
     run_link(links, placement, "s1")
     assert steps_of(acme, placement.execution_id) == {"s1": "skipped", "s2": "running"}
+
+
+def die_idle(machine: Machine, placement: Placement) -> None:
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    assert context.runtime is not None
+    context.runtime.kill()
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "at_most_once"])
+def test_a_runtime_that_dies_between_two_steps_fails_neither(
+    acme: TenantRef, machine: Machine, links: Links, guarantee: str
+) -> None:
+    """The one has ended, the other has not begun: it runs in a new context, and no attempt is used."""
+    placement = start(acme, machine, {}, {"guarantee": guarantee}, {})
+    run_link(links, placement, "s1")
+    die_idle(machine, placement)
+    with pytest.raises(Ignore):
+        run_link(links, placement, "s2")
+    ticket = ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (ticket.state, ticket.epoch) == (TicketState.PLACED, 2)
+    step = step_of(acme, placement.execution_id, "s2")
+    assert (step.state, step.attempt) == ("pending", 0)
+    run = drive(acme, links, placement)
+    assert (run.state, run.losses) == (ExecutionState.SUCCEEDED, 0)
+    assert steps_run(machine, placement) == [("s1", 1), ("s2", 1), ("s3", 1)]
+    assert epochs_closed(machine, placement) == [1, 2]
+    assert events_of(acme, placement.execution_id).count("context.restarted") == 1
+
+
+def test_in_a_new_context_the_step_is_sent_whatever_became_of_the_runtime(
+    acme: TenantRef, machine: Machine, links: Links
+) -> None:
+    """Else a run whose runtimes die at once might be begun anew for ever."""
+    placement = start(acme, machine, *TWO)
+    links.begin("s1", placement, "s1")
+    die_idle(machine, placement)
+    links.run("s1", "s1", [])
+    links.end("s1")
+    assert steps_run(machine, placement) == [("s1", 1)]

@@ -404,6 +404,20 @@ def test_what_cannot_be_shown_masked_is_masked_as_a_whole() -> None:
     assert shown["x"] in (MASK, None)
 
 
+def test_a_field_of_what_is_sensitive_as_a_whole_is_masked_and_not_missing() -> None:
+    run = make_run(
+        {"sensitive": True},
+        {"with": {"list": ["${steps.one.pin}", {"none": "${steps.one.none}", "n": 1}]}},
+        outputs={"pin": "${steps.one.pin}", "none": "${steps.one.none}"},
+    )
+    Attempt(run, "one", number=1).concluded(done({"pin": "9917", "none": None}))
+    last = Attempt(run, "two", number=1)
+    assert prepared(last).parameters == {"list": ["9917", {"none": None, "n": 1}]}
+    record = last.concluded(done(None, "two")).record
+    assert json.loads(record.inputs or "") == {"list": [MASK, {"none": None, "n": 1}]}
+    assert json.loads(record.outputs or "") == {"pin": MASK, "none": None}
+
+
 def test_a_sensitive_output_is_sealed_and_masked() -> None:
     run = make_run({"sensitive": ["token", "v"]}, {}, outputs={"t": "${steps.one.token}"})
     record = (
