@@ -39,6 +39,7 @@ class Env:
     flower_password: str
     worker_concurrency: int
     worker_capacity: int
+    catalogue_patience_minutes: int
     node_packages: tuple[str, ...]
     task_packages: tuple[str, ...]
     node_paths: tuple[str, ...]
@@ -79,6 +80,9 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         worker_concurrency=concurrency,
         # A placed run always finds a thread, and so do its duplicates when the worker is full.
         worker_capacity=reader.integer("ISOLANE_WORKER_CAPACITY", concurrency - 2 or 1, least=1),
+        catalogue_patience_minutes=reader.integer(
+            "ISOLANE_CATALOGUE_PATIENCE_MINUTES", 60, least=1
+        ),
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
         task_packages=reader.words("ISOLANE_TASK_PACKAGES", ()),
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),

@@ -1,5 +1,6 @@
 """Django and Celery settings; every value that an operator decides comes from orchestrator.env."""
 
+from datetime import timedelta
 from typing import Any
 
 import django_stubs_ext
@@ -215,6 +216,7 @@ REDIS_URL = ENV.redis_url
 # --- Runs
 WORKER_CAPACITY = ENV.worker_capacity
 LEASE_SECONDS = 15
+CATALOGUE_PATIENCE = timedelta(minutes=ENV.catalogue_patience_minutes)
 DRAIN_GRACE_SECONDS = 10
 RUNTIMES = {
     "shared": {

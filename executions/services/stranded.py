@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 from executions.placement.models import Catalogue, Ticket
@@ -12,7 +13,6 @@ from executions.transitions.waiting import end_waiting, explain_waiting
 from isolane.results import Code
 from tenants.scope import platform_scope
 
-PATIENCE = timedelta(hours=1)
 NOTED_EVERY = timedelta(minutes=1)
 BATCH = 100
 
@@ -42,8 +42,12 @@ def _note_offered(versions: set[str]) -> None:
 def _settle(ticket: Ticket) -> None:
     wanted = f"catalogue {ticket.catalogue_id[:12]}"
     since = max(ticket.waiting_since, ticket.catalogue.offered_at)
-    if timezone.now() - since > PATIENCE:
-        message = f"No worker offered the nodes it was submitted with ({wanted}) for an hour."
+    patience = settings.CATALOGUE_PATIENCE
+    if timezone.now() - since > patience:
+        minutes = int(patience.total_seconds() // 60)
+        message = (
+            f"No worker offered the nodes it was submitted with ({wanted}) for {minutes} minutes."
+        )
         end_waiting(
             ticket.execution_id, ExecutionState.FAILED, code=Code.CATALOGUE_MISSING, message=message
         )

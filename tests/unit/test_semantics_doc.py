@@ -13,7 +13,6 @@ from executions.blueprint.plan import FailureMode, Guarantee
 from executions.semantics import decisions, memory, said
 from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.services.executions import MAX_KEY, IdempotencyConflict
-from executions.services.stranded import PATIENCE
 from executions.states import EXECUTION_TRANSITIONS, STEP_TRANSITIONS
 from executions.worker import closing
 from isolane.protocol import MAX_OUTPUT
@@ -111,6 +110,6 @@ def test_the_figures_in_words_are_those_of_the_code() -> None:
     assert "has one second to end, and is killed" in text()
     assert supervision._GRACE == 1
     assert "for an hour" in table("code")[Code.CATALOGUE_MISSING][2]
-    assert PATIENCE.total_seconds() == 3600
+    assert settings.CATALOGUE_PATIENCE.total_seconds() == 3600
     assert "five workers in a row" in table("code")[Code.WORKER_LOST][2]
     assert closing.MAX_LOSSES == 5

@@ -3,11 +3,12 @@
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from executions.placement.admission import admit
 from executions.placement.models import Catalogue, Ticket
-from executions.services import stranded
 from executions.services.blueprints import catalogue_nodes
 from executions.services.stranded import settle_stranded
 from executions.states import ExecutionState
@@ -25,7 +26,7 @@ def replace_workers(old: Machine) -> Machine:
 
 
 def let_time_pass(execution_id: UUID) -> None:
-    past = timezone.now() - stranded.PATIENCE - timedelta(minutes=2)
+    past = timezone.now() - settings.CATALOGUE_PATIENCE - timedelta(minutes=2)
     with platform_scope():
         Ticket.objects.filter(execution_id=execution_id).update(waiting_since=past)
         Catalogue.objects.update(offered_at=past)
@@ -62,6 +63,19 @@ def test_it_does_not_wait_for_ever(acme: TenantRef, globex: TenantRef, machine: 
     assert steps_of(acme, old) == {"one": "skipped", "two": "skipped"}
     assert ticket_of(old) is None
     assert run_of(globex, young).state == ExecutionState.QUEUED
+
+
+def test_how_long_is_the_operators_to_say(
+    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
+    replace_workers(machine)
+    for _, run_id in runs:
+        let_time_pass(run_id)
+    monkeypatch.setattr(settings, "CATALOGUE_PATIENCE", timedelta(days=7))
+    settle_stranded()
+    for tenant, run_id in runs:
+        assert run_of(tenant, run_id).state == ExecutionState.QUEUED
 
 
 def test_the_hour_counts_from_when_its_nodes_were_last_offered(
