@@ -9,7 +9,7 @@ import logging
 from uuid import UUID
 
 from executions.models import Approval, ApprovalState, Step
-from executions.placement.models import Ticket
+from executions.placement.models import Due, DueKind, Ticket
 from executions.resumption import resumable
 from executions.selectors import Reach, approval, find_execution, no_execution, parse_id
 from executions.semantics.attempts import Attempt, Concluded, Failure
@@ -50,7 +50,10 @@ def answer(
 def expire(tenant_id: int, execution_id: UUID) -> bool:
     """End the open question of a run of the tenant entered, if its time is over."""
     asked = Approval.objects.filter(execution_id=execution_id, state=ApprovalState.OPEN).first()
-    return asked is not None and _settle(tenant_id, asked, None)
+    if asked is None:
+        Due.objects.filter(kind=DueKind.APPROVAL, ref=execution_id).delete()
+        return False
+    return _settle(tenant_id, asked, None)
 
 
 def refuse_other_tenants(tenant: TenantRef, public_id: str, *, by: str) -> None:

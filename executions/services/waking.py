@@ -1,10 +1,11 @@
 """Waking what waits for a time, and ending questions whose time is over.
 
 Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; a wake-up happens once, since it deletes
-its row in the statement that queues the run. Failure: what cannot be woken is logged and stays due.
+its row in the statement that queues the run. Failure: what cannot be woken is logged and tried again a minute later.
 """
 
 import logging
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import OperationalError
@@ -17,6 +18,7 @@ from executions.transitions.waiting import wake
 from tenants.scope import platform_scope
 
 BATCH = 200
+AGAIN = timedelta(minutes=1)
 logger = logging.getLogger(__name__)
 
 
@@ -44,3 +46,6 @@ def _wake_alone(kind: str, tenant_id: int, execution_id: UUID) -> None:
         logger.exception(
             "not woken", extra={"event": "NOT_WOKEN", "execution_id": str(execution_id)}
         )
+        # Behind the others, or many of them would be all that is ever looked at.
+        with platform_scope():
+            Due.objects.filter(kind=kind, ref=execution_id).update(at=Now() + AGAIN)

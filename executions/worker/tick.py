@@ -33,9 +33,10 @@ class Tick(Periodic):
         with _lock() as held:
             if not held:
                 return
-            wake_due()
-            # Admission before what a reaping or a deletion may run into.
+            # Admission before what others may take time for, or run into.
             admit_and_send()
+            if wake_due():
+                admit_and_send()
             if self._machine.may_reap(settings.LEASE_SECONDS) and reap():
                 admit_and_send()
             settle_stranded()

@@ -1,10 +1,11 @@
 """Waking what waits for a time: of all tenants, each once, and nothing that is not due."""
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from executions.models import Execution, Step
 from executions.placement.models import Due, DueKind
@@ -98,11 +99,34 @@ def test_more_than_a_batch_is_woken_turn_by_turn(
     assert [wake_due(), wake_due(), wake_due()] == [2, 1, 0]
 
 
-def test_a_wake_up_for_what_is_gone_is_forgotten(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+def test_what_cannot_be_woken_stands_behind_the_others(
+    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = park(acme, machine, due=True), park(globex, machine, due=True)
+    wake = waking.wake
+
+    def fail(execution_id: UUID) -> ExecutionState | None:
+        if execution_id == bad.execution_id:
+            raise ValueError("broken")
+        return wake(execution_id)
+
+    monkeypatch.setattr(waking, "BATCH", 1)
+    monkeypatch.setattr(waking, "wake", fail)
+    with platform_scope():
+        Due.objects.filter(ref=bad.execution_id).update(at=Now() - 2 * HOUR)
+    assert [wake_due(), wake_due(), wake_due()] == [1, 1, 0]
+    assert run_of(globex, good.execution_id).state == ExecutionState.QUEUED
+    due = due_of(bad.execution_id)
+    assert due is not None
+    assert due.at > timezone.now()
+
+
+@pytest.mark.parametrize("kind", DueKind)
+def test_what_is_due_for_what_is_gone_is_forgotten(
+    acme: TenantRef, globex: TenantRef, machine: Machine, kind: DueKind
 ) -> None:
     with platform_scope():
-        Due.objects.create(tenant_id=acme.id, kind=DueKind.WAKE, ref=uuid4(), at=Now() - HOUR)
+        Due.objects.create(tenant_id=acme.id, kind=kind, ref=uuid4(), at=Now() - HOUR)
     other = park(globex, machine, due=True)
     before = everything_of(acme)
     wake_due()
