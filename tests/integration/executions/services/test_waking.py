@@ -16,6 +16,7 @@ from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.claim import claim_step
 from executions.transitions.close import hand_back
 from executions.transitions.fence import Placement
+from executions.transitions.waiting import wake
 from executions.worker.machine import Machine
 from executions.worker.tick import Tick
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -103,7 +104,6 @@ def test_what_cannot_be_woken_stands_behind_the_others(
     acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = park(acme, machine, due=True), park(globex, machine, due=True)
-    wake = waking.wake
 
     def fail(execution_id: UUID) -> ExecutionState | None:
         if execution_id == bad.execution_id:
