@@ -38,6 +38,7 @@ class OpenContext:
     runtime: Runtime | None = None  # none until the first link has opened it
     cancelled: threading.Event = field(default_factory=threading.Event)
     active: int = 0  # links counted in and not yet out
+    working: int = 0  # of these, links whose body has not ended
     exit: Exit | None = None
     next_step: str = ""  # as the last checkpoint has it
     ahead: Claim | None = None  # on that step, made with that checkpoint
@@ -104,6 +105,7 @@ class Contexts:
         with self._lock:
             self._open[placement.key] = context
             context.active += 1
+            context.working += 1
         return context
 
     def join_ahead(self, key: Key, path: str) -> tuple[OpenContext, Claim] | None:
@@ -119,7 +121,13 @@ class Contexts:
                 return None
             claim, context.ahead = context.ahead, None
             context.active += 1
+            context.working += 1
         return context, claim
+
+    def rest(self, context: OpenContext) -> None:
+        """The body of a link has ended; it is not yet counted out, since it may still publish the next link."""
+        with self._lock:
+            context.working -= 1
 
     def leave(self, context: OpenContext) -> bool:
         """Count a link out; true if the context is over, and it is now the caller's to close."""
@@ -133,12 +141,12 @@ class Contexts:
             return self._take(context)
 
     def abandon(self, context: OpenContext) -> bool:
-        """True if no link is in the context: none will get in any more, and it is now the caller's to tear down."""
+        """True if no body is at work in it: no link will get in any more, and it is now the caller's to tear down."""
         with self._lock:
-            if context.active:
+            if context.working:
                 return False
             context.lost = True
-            return self._take(context)
+            return self._open.pop(context.key, None) is not None
 
     def put_back(self, context: OpenContext) -> None:
         """The close did not work out: the loop will try it again."""

@@ -80,7 +80,7 @@ class LeaseLoop(Periodic):
         context = contexts.get(placement.key)
         if context and ticket.cancel_requested:
             context.cancelled.set()
-        if contexts.idle_seconds(placement.key) == 0:
+        if contexts.idle_seconds(placement.key) == 0 and not _hangs(context, ticket):
             return
         if context and contexts.take(context):
             close_context(self._machine, context)  # an earlier close could not be written
@@ -160,6 +160,15 @@ class LeaseLoop(Periodic):
         )
         kill_runtimes(self._machine)
         self._exit_process(EXIT_FENCED)
+
+
+def _hangs(context: OpenContext | None, ticket: Held) -> bool:
+    """A run is to be ended at whose steps nobody is at work, though a link is in a thread: it publishes the next one.
+
+    A broker that does not answer may take it long.
+    """
+    ending = ticket.cancel_requested or ticket.overdue
+    return ending and context is not None and context.exit is None and not context.working
 
 
 def kill_runtimes(machine: Machine) -> None:

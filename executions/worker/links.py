@@ -42,6 +42,7 @@ class Note:
     context: OpenContext | None = None
     claim: Claim | None = None
     error: str = ""
+    rested: bool = False  # its body has ended
 
 
 class Links:
@@ -112,7 +113,10 @@ class Links:
             raise Ignore(note.refusal.value)
         if note.context is None or note.claim is None:
             raise NoClaim("task_prerun could not claim this link")
-        next_step = Body(self._machine, note.context).run(path, note.claim, note.error)
+        try:
+            next_step = Body(self._machine, note.context).run(path, note.claim, note.error)
+        finally:
+            self._rest(note)
         if not next_step:
             return []
         return rest or following(self._spec(note.context, next_step))
@@ -127,6 +131,11 @@ class Links:
             first=path,
         )
 
+    def _rest(self, note: Note) -> None:
+        if note.context is not None and not note.rested:
+            note.rested = True
+            self._machine.contexts.rest(note.context)
+
     # --- task_postrun
     def end(self, task_id: str) -> None:
         """Count the link out; whoever leaves an ended run last closes its context."""
@@ -134,6 +143,7 @@ class Links:
             note = self._notes.pop(task_id, None)
         if note is None:
             return
+        self._rest(note)
         try:
             if note.context and self._machine.contexts.leave(note.context):
                 close_context(self._machine, note.context)

@@ -243,6 +243,36 @@ def test_cancelling_with_no_link_active_ends_the_run_at_once(
     assert len(backend_of(machine).closed) == begun
 
 
+def test_a_link_that_hangs_where_it_publishes_the_next_one_delays_no_cancel(
+    acme: TenantRef, machine: Machine, links: Links, loop: LeaseLoop, placement: Placement
+) -> None:
+    links.begin("one", placement, "one")
+    links.run("one", "one", [])  # and Celery sends what follows
+    ask_to_cancel(acme, placement)
+    loop.turn()
+    assert state_of(acme, placement) == ExecutionState.CANCELLED
+    assert ticket_of(placement.execution_id) is None
+    links.end("one")
+    assert len(backend_of(machine).closed) == 1
+    with pytest.raises(Ignore):
+        run_link(links, placement, "two")
+    assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "cancelled"}
+
+
+def test_a_cancel_leaves_the_end_of_a_run_to_its_last_link(
+    acme: TenantRef, machine: Machine, links: Links, loop: LeaseLoop, placement: Placement
+) -> None:
+    run_link(links, placement, "one")
+    links.begin("two", placement, "two")
+    links.run("two", "two", [])  # its outcome is written
+    ask_to_cancel(acme, placement)
+    loop.turn()
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+    links.end("two")
+    assert state_of(acme, placement) == ExecutionState.SUCCEEDED
+    assert len(backend_of(machine).closed) == 1
+
+
 # --- what was lost
 def test_a_claim_that_no_thread_works_on_is_handed_back(
     acme: TenantRef, machine: Machine, loop: LeaseLoop, placement: Placement
