@@ -2,32 +2,49 @@
 
 from uuid import UUID
 
-from executions.states import ExecutionState
+from executions.states import ExecutionState, StepState
 from executions.transitions.fence import fetch_row
 
+BEGUN = [StepState.RETRYING.value, StepState.SUSPENDED.value]
+
+# A step that waited for its next attempt or for a person ends with an event of its own; what never began does not.
 END_WAITING = """
 WITH fence AS (
     DELETE FROM public.placement_ticket WHERE execution_id = %(execution)s::uuid AND state <> 'placed'
     RETURNING execution_id
 ), due AS (
     DELETE FROM public.placement_due d USING fence WHERE d.kind IN ('wake', 'approval') AND d.ref = fence.execution_id
+), locked AS (
+    SELECT e.id FROM executions_execution e JOIN fence ON e.id = fence.execution_id
+    WHERE e.outcome = '' FOR NO KEY UPDATE OF e
+), cut AS (
+    SELECT s.path, s.attempt FROM executions_step s JOIN locked ON s.execution_id = locked.id
+    WHERE s.state = ANY(%(begun)s::text[]) FOR NO KEY UPDATE OF s
 ), run AS (
     UPDATE executions_execution e
     SET state = %(outcome)s::text, outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text,
-        next_step = '', wake_at = NULL, question = '', finished_at = now(), last_event = e.last_event + 1
-    FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
+        next_step = '', wake_at = NULL, question = '', finished_at = now(),
+        last_event = e.last_event + 1 + (SELECT count(*) FROM cut)
+    FROM locked WHERE e.id = locked.id
     RETURNING e.id, e.last_event
 ), steps AS (
     UPDATE executions_step s
-    SET finished_at = now(),
+    SET finished_at = now(), retry_at = NULL,
         state = CASE WHEN %(outcome)s::text = 'cancelled' THEN 'cancelled'
-                     WHEN s.state = 'pending' THEN 'skipped' ELSE 'failed' END
-    FROM run WHERE s.execution_id = run.id AND s.state IN ('pending', 'retrying', 'suspended')
+                     WHEN s.state = 'pending' THEN 'skipped' ELSE 'failed' END,
+        code = CASE s.state WHEN 'pending' THEN s.code ELSE %(code)s::text END,
+        message = CASE s.state WHEN 'pending' THEN s.message ELSE %(message)s::text END
+    FROM run WHERE s.execution_id = run.id AND (s.state = 'pending' OR s.path IN (SELECT path FROM cut))
 ), approval AS (
     UPDATE executions_approval a SET state = 'withdrawn', answered_at = now()
     FROM run WHERE a.execution_id = run.id AND a.state = 'open'
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event - row_number() OVER (ORDER BY cut.path DESC), now(),
+           CASE %(outcome)s::text WHEN 'cancelled' THEN 'step.cancelled' ELSE 'step.failed' END, cut.path,
+           jsonb_build_object('attempt', cut.attempt, 'code', %(code)s::text)
+    FROM run, cut
+    UNION ALL
     SELECT id, last_event, now(), 'execution.' || %(outcome)s::text, '', jsonb_build_object('code', %(code)s::text)
     FROM run
 )
@@ -74,6 +91,7 @@ def end_waiting(execution_id: UUID, outcome: ExecutionState, *, code: str, messa
         "outcome": outcome.value,
         "code": code,
         "message": message,
+        "begun": BEGUN,
     }
     return fetch_row(END_WAITING, parameters) is not None
 

@@ -215,7 +215,7 @@ class Model:
         self._leave(step, ANSWER_S, act)
         if act.at(Moment.PARKED) is Mishap.CANCEL:
             self.questions.append((step.key, "withdrawn"))
-            self._end("cancelled", "CANCELLED")
+            self._cease("cancelled", "CANCELLED")
         self.questions.append((step.key, answer.value))
         if answer is Answer.NOBODY:
             self._failed(step, "TIMEOUT")
@@ -357,7 +357,7 @@ class Model:
 
     def _wait_for_a_slot(self) -> None:
         if self._queued == self.script.cancelled_in_queue:
-            self._end("cancelled", "CANCELLED")
+            self._cease("cancelled", "CANCELLED")
         self._queued += 1
 
     # --- the end

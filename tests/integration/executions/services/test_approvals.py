@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from executions.models import Approval, Execution, ExecutionEvent
+from executions.models import Approval, Execution, ExecutionEvent, Step
 from executions.placement.admission import admit
 from executions.selectors import execution
 from executions.semantics.replies import Reply
@@ -210,6 +210,9 @@ def test_a_run_that_ended_meanwhile_cannot_be_answered(acme: TenantRef, suspende
     placement = suspended()
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
+        asked = Step.objects.get(execution_id=placement.execution_id, path="s1")
+    assert (asked.state, asked.code, asked.message) == ("cancelled", "CANCELLED", "Cancelled by ann.")
+    assert events_of(acme, placement.execution_id)[-2:] == ["step.cancelled", "execution.cancelled"]
     before = everything_of(acme)
     with pytest.raises(AlreadyAnswered, match="ended"):
         answer(acme, public_id(placement), 1, YES)
