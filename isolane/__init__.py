@@ -3,5 +3,6 @@
 from isolane.context import NodeContext
 from isolane.node import node
 from isolane.results import StepError, StepResult
+from isolane.shapes import Limits
 
-__all__ = ["NodeContext", "StepError", "StepResult", "node"]
+__all__ = ["Limits", "NodeContext", "StepError", "StepResult", "node"]

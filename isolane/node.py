@@ -138,7 +138,7 @@ def _signature(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any],
     first, parameters = _split(inspect.signature(function))
     if first is None or first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
         raise TypeError(f"node {name}: the first parameter must be the context")
-    hints = get_type_hints(function)
+    hints = get_type_hints(function, include_extras=True)
     for parameter in parameters:
         _check_parameter(name, parameter, hints)
     empty = inspect.Parameter.empty

@@ -9,7 +9,7 @@ import functools
 import types
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 _JSON_NAMES: dict[type, str] = {
     str: "string",
@@ -19,6 +19,13 @@ _JSON_NAMES: dict[type, str] = {
     list: "array",
     dict: "object",
     types.NoneType: "null",
+}
+
+_OF_NUMBERS = frozenset({"exclusiveMinimum", "minimum", "maximum"})
+_LIMITS_OF: dict[str | None, frozenset[str]] = {
+    "number": _OF_NUMBERS,
+    "integer": _OF_NUMBERS,
+    "string": frozenset({"minLength", "maxLength"}),
 }
 
 Check = Callable[[Any], Any]  # returns the value as the hint demands, or raises ShapeError
@@ -37,6 +44,42 @@ class ShapeError(ValueError):
         return type(self)(self.reason, where + self.where)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a type alone does not say of a parameter: `Annotated[float, Limits(above=0, maximum=60)]`."""
+
+    above: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same in JSON Schema."""
+        said = {
+            "exclusiveMinimum": self.above,
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "minLength": self.min_length,
+            "maxLength": self.max_length,
+        }
+        return {keyword: limit for keyword, limit in said.items() if limit is not None}
+
+    def check(self, value: Any) -> None:
+        """Refuse a value that is outside of them."""
+        if self.above is not None and not value > self.above:
+            raise ShapeError(f"{value!r} is not above {self.above}")
+        if self.minimum is not None and not value >= self.minimum:
+            raise ShapeError(f"{value!r} is below {self.minimum}")
+        if self.maximum is not None and not value <= self.maximum:
+            raise ShapeError(f"{value!r} is above {self.maximum}")
+        if self.min_length is not None and len(value) < self.min_length:
+            raise ShapeError(f"{len(value)} characters, at least {self.min_length} are needed")
+        if self.max_length is not None and len(value) > self.max_length:
+            raise ShapeError(f"{len(value)} characters, at most {self.max_length} are possible")
+
+
 def build(hint: Any, value: Any, where: str) -> Any:
     """Return value as the hint demands, or raise ShapeError that names where and what."""
     try:
@@ -50,10 +93,16 @@ def schema_of(hint: Any) -> dict[str, Any]:
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin is Any:
         return {}
+    if origin is Annotated:
+        return _limited_schema(schema_of(args[0]), _limits(hint).schema)
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(_optional(hint)), {"type": "null"}]}
+    if origin is Literal and all(isinstance(choice, str) for choice in args):
+        return {"type": "string", "enum": list(args)}
     if origin not in (str, bool, int, float, list, dict):
-        raise TypeError(f"{hint!r} is none of str, int, float, bool, list, dict, Any or X | None")
+        raise TypeError(
+            f"{hint!r} is none of str, int, float, bool, list, dict, Any, Literal of texts or X | None"
+        )
     schema: dict[str, Any] = {"type": _JSON_NAMES[origin]}
     if args:
         schema["items" if origin is list else "additionalProperties"] = schema_of(args[-1])
@@ -66,6 +115,8 @@ def check_of(hint: Any) -> Check:
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin is Any:
         return _anything
+    if origin is Annotated:
+        return _limited(check_of(args[0]), _limits(hint))
     if origin in (Union, types.UnionType):
         return _maybe(check_of(_optional(hint)))
     if origin is Literal:
@@ -86,6 +137,29 @@ def _optional(hint: Any) -> Any:
     if len(inner) != 1:
         raise TypeError(f"{hint!r} joins several types; only X | None is possible")
     return inner[0]
+
+
+def _limits(hint: Any) -> Limits:
+    if len(hint.__metadata__) != 1 or not isinstance(hint.__metadata__[0], Limits):
+        raise TypeError(f"{hint!r} says something else than Limits")
+    found: Limits = hint.__metadata__[0]
+    return found
+
+
+def _limited_schema(schema: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
+    possible = _LIMITS_OF.get(schema.get("type"), frozenset())
+    if wrong := sorted(limits.keys() - possible):
+        raise TypeError(f"{wrong[0]} is no limit of {schema.get('type', 'anything')}")
+    return schema | limits
+
+
+def _limited(check: Check, limits: Limits) -> Check:
+    def limited(value: Any) -> Any:
+        checked = check(value)
+        limits.check(checked)
+        return checked
+
+    return limited
 
 
 def _anything(value: Any) -> Any:

@@ -1,15 +1,20 @@
 """Nodes that steer the run."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 from isolane.context import NodeContext
 from isolane.node import node
-from isolane.results import Code, StepError
+from isolane.results import PAUSE_MAX_S, Code, StepError
+from isolane.shapes import Limits
 
 
 @node("flow.sleep", idempotent=True)
 def flow_sleep(
-    ctx: NodeContext, *, seconds: float | None = None, until: str | None = None
+    ctx: NodeContext,
+    *,
+    seconds: Annotated[float, Limits(minimum=0, maximum=PAUSE_MAX_S)] | None = None,
+    until: str | None = None,
 ) -> dict[str, float]:
     """Let the run wait for some seconds, or until a time; meanwhile it holds no slot."""
     if (seconds is None) == (until is None):

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from datetime import date
-from typing import Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 
 from isolane.context import NodeContext
 from isolane.node import Node, NodeRegistry
 from isolane.results import Code, StepError
+from isolane.shapes import Limits
 
 
 @pytest.fixture
@@ -20,6 +21,9 @@ def everything(
     ctx: NodeContext,
     *,
     text: str,
+    verb: Literal["get", "put"],
+    share: Annotated[float, Limits(above=0, maximum=1)],
+    title: Annotated[str, Limits(min_length=2, max_length=3)],
     count: int,
     ratio: float,
     flag: bool,
@@ -27,7 +31,7 @@ def everything(
     loose: list,  # type: ignore[type-arg]
     table: dict[str, int],
     anything: Any,
-    maybe: int | None = None,
+    maybe: Annotated[int, Limits(minimum=5)] | None = None,
     perhaps: Optional[str] = "x",  # noqa: UP045 - authors write it, too
 ) -> None: ...
 
@@ -41,6 +45,9 @@ def registered(registry: NodeRegistry, function: Callable[..., Any]) -> Node:
 
 GOOD: dict[str, Any] = {
     "text": "a",
+    "verb": "get",
+    "share": 0.5,
+    "title": "ab",
     "count": 1,
     "ratio": 2,
     "flag": True,
@@ -62,6 +69,9 @@ def test_the_schema_follows_the_signature(registry: NodeRegistry) -> None:
         "type": "object",
         "properties": {
             "text": {"type": "string"},
+            "verb": {"type": "string", "enum": ["get", "put"]},
+            "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+            "title": {"type": "string", "minLength": 2, "maxLength": 3},
             "count": {"type": "integer"},
             "ratio": {"type": "number"},
             "flag": {"type": "boolean"},
@@ -69,10 +79,13 @@ def test_the_schema_follows_the_signature(registry: NodeRegistry) -> None:
             "loose": {"type": "array"},
             "table": {"type": "object", "additionalProperties": {"type": "integer"}},
             "anything": {},
-            "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+            "maybe": {
+                "anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}],
+                "default": None,
+            },
             "perhaps": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": "x"},
         },
-        "required": ["text", "count", "ratio", "flag", "tags", "loose", "table", "anything"],
+        "required": list(GOOD),
         "additionalProperties": False,
     }
 
@@ -87,6 +100,13 @@ def test_good_parameters_pass(registry: NodeRegistry) -> None:
     ("changes", "reason"),
     [
         ({"text": 5}, "parameter text: expected string, got integer"),
+        ({"verb": "post"}, "parameter verb: expected one of get, put"),
+        ({"share": 0}, "parameter share: 0.0 is not above 0"),
+        ({"share": 1.5}, "parameter share: 1.5 is above 1"),
+        ({"share": "1"}, "parameter share: expected number, got string"),
+        ({"title": "a"}, "parameter title: 1 characters, at least 2 are needed"),
+        ({"title": "abcd"}, "parameter title: 4 characters, at most 3 are possible"),
+        ({"maybe": 4}, "parameter maybe: 4 is below 5"),
         ({"count": True}, "parameter count: expected integer, got boolean"),
         ({"count": 1.5}, "parameter count: expected integer, got number"),
         ({"ratio": "1"}, "parameter ratio: expected number, got string"),
@@ -96,7 +116,7 @@ def test_good_parameters_pass(registry: NodeRegistry) -> None:
         ({"table": {"a": "b"}}, "parameter table.a: expected integer, got string"),
         ({"table": []}, "parameter table: expected object, got array"),
         ({"maybe": "x"}, "parameter maybe: expected integer, got string"),
-        ({"other": 1}, "parameter other: unknown, expected are: text, count"),
+        ({"other": 1}, "parameter other: unknown, expected are: text, verb"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(
@@ -167,6 +187,9 @@ def several(ctx: NodeContext, *, a: int | str) -> None: ...
 def bad_default(ctx: NodeContext, *, a: int = "x") -> None: ...  # type: ignore[assignment]
 def nan_default(ctx: NodeContext, *, a: float = float("nan")) -> None: ...
 def odd_default(ctx: NodeContext, *, a: Any = object()) -> None: ...  # noqa: B008
+def odd_choice(ctx: NodeContext, *, a: Literal[1, 2]) -> None: ...
+def odd_limit(ctx: NodeContext, *, a: Annotated[int, Limits(min_length=1)]) -> None: ...
+def odd_note(ctx: NodeContext, *, a: Annotated[int, "an amount"]) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -182,6 +205,9 @@ def odd_default(ctx: NodeContext, *, a: Any = object()) -> None: ...  # noqa: B0
         (bad_default, "parameter a: its default: expected integer, got string"),
         (nan_default, "parameter a: no JSON"),
         (odd_default, "parameter a: .*object is not a JSON type"),
+        (odd_choice, "parameter a: .*Literal.* is none of str, int"),
+        (odd_limit, "parameter a: minLength is no limit of integer"),
+        (odd_note, "parameter a: .* says something else than Limits"),
     ],
 )
 def test_a_signature_without_schema_is_refused_at_once(

@@ -59,14 +59,14 @@ def test_a_time_in_the_past_is_no_pause() -> None:
     [
         ({}, "give exactly one of seconds and until"),
         ({"seconds": 1, "until": "2030-01-01T00:00:00Z"}, "give exactly one"),
-        ({"seconds": -1}, "seconds -1.0 is not between 0"),
+        ({"seconds": -1}, "parameter seconds: -1.0 is below 0"),
         ({"until": "tomorrow"}, "until 'tomorrow' is no time in ISO 8601"),
         ({"until": "2030-01-01T00:00:00"}, "has no time zone; add Z"),
         ({"until": "9999-01-01T00:00:00Z"}, "is not between 0 and 31622400"),
     ],
 )
 def test_flow_sleep_says_what_is_wrong(parameters: dict[str, Any], reason: str) -> None:
-    with pytest.raises(StepError, match=f"flow.sleep: .*{reason}") as refused:
+    with pytest.raises(StepError, match=f"flow.sleep.*{reason}") as refused:
         run_node("flow.sleep", **parameters)
     assert refused.value.code is Code.POLICY_VIOLATION
 
@@ -83,13 +83,17 @@ def test_human_approval_expires_when_the_step_says() -> None:
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({"prompt": ""}, "the question is empty"),
-        ({"prompt": "x" * 2_001}, "a question of 2001 characters is over 2000"),
-        ({"prompt": "Pay?", "expires_s": 0}, "expires_s 0.0 is not between 0 and 31622400"),
-        ({"prompt": "Pay?", "expires_s": 367 * 86_400}, "expires_s 31708800.0 is not between"),
+        ({"prompt": ""}, "parameter prompt: 0 characters, at least 1 are needed"),
+        ({"prompt": " "}, "the question is empty"),
+        ({"prompt": "x" * 2_001}, "parameter prompt: 2001 characters, at most 2000"),
+        ({"prompt": "Pay?", "expires_s": 0}, "parameter expires_s: 0.0 is not above 0"),
+        (
+            {"prompt": "Pay?", "expires_s": 367 * 86_400},
+            "parameter expires_s: 31708800.0 is above 31622400",
+        ),
     ],
 )
 def test_human_approval_says_what_is_wrong(parameters: dict[str, Any], reason: str) -> None:
-    with pytest.raises(StepError, match=f"human.approval: .*{reason}") as refused:
+    with pytest.raises(StepError, match=f"human.approval.*{reason}") as refused:
         run_node("human.approval", **parameters)
     assert refused.value.code is Code.POLICY_VIOLATION

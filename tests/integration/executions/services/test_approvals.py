@@ -211,7 +211,11 @@ def test_a_run_that_ended_meanwhile_cannot_be_answered(acme: TenantRef, suspende
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
         asked = Step.objects.get(execution_id=placement.execution_id, path="s1")
-    assert (asked.state, asked.code, asked.message) == ("cancelled", "CANCELLED", "Cancelled by ann.")
+    assert (asked.state, asked.code, asked.message) == (
+        "cancelled",
+        "CANCELLED",
+        "Cancelled by ann.",
+    )
     assert events_of(acme, placement.execution_id)[-2:] == ["step.cancelled", "execution.cancelled"]
     before = everything_of(acme)
     with pytest.raises(AlreadyAnswered, match="ended"):
