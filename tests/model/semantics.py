@@ -3,7 +3,6 @@
 A worker, a placement and a context are here what they mean to a blueprint's author: something that may be lost.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 
 from executions.semantics.seeds import backoff_ms, derive_seed
 from tests.model.outcome import Call, Outcome, StepOutcome
+from tests.model.references import Unresolvable, holds, resolved, stored
 from tests.model.script import (
     ANSWER_S,
     CUTS,
@@ -38,10 +38,6 @@ MAX_LOSSES = 5
 
 class Ended(Exception):
     """The run is over."""
-
-
-class Unresolvable(Exception):
-    """A reference cannot be evaluated on the run's values."""
 
 
 class Cut(Exception):
@@ -173,12 +169,12 @@ class Model:
         """The act, if a node was called; the code, if it failed; the output, if it did not."""
         limit = self.document.get("budget", {}).get("tokens")
         try:
-            if not step.error and not self._holds(step.declared.get("when")):
+            if not step.error and not holds(step.declared.get("when"), self._scope()):
                 return None, "SKIPPED", None
             if limit is not None and self.tokens >= Decimal(str(limit)):
                 return None, "BUDGET_EXCEEDED", None
             called = step.declared["recover"] if step.error else step.declared
-            parameters = self._resolved(called.get("with", {}), step)
+            parameters = resolved(called.get("with", {}), self._scope(step))
         except Unresolvable:
             return None, "POLICY_VIOLATION", None
         return self._called(step, parameters)
@@ -241,10 +237,8 @@ class Model:
             self._end("cancelled", code, step)
         if code == "BUDGET_EXCEEDED":
             self._abort(step, code)
-        if step.error:
-            self._abort(
-                step, step.error
-            )  # with what was to be mended, whatever became of the mending
+        if step.error:  # with what was to be mended, whatever became of the mending
+            self._abort(step, step.error)
         mode = step.declared.get("on_failure", "abort")
         if mode != "retry":
             self._acts_as(step, mode, code)
@@ -391,48 +385,14 @@ class Model:
     def _outputs(self) -> Any:
         """None if they cannot be resolved."""
         try:
-            return self._resolved(self.document.get("outputs", {}))
+            return resolved(self.document.get("outputs", {}), self._scope())
         except Unresolvable:
             return None
 
-    # --- references
-    def _holds(self, condition: str | None) -> bool:
-        if condition is None:
-            return True
-        value = self._resolved(condition)
-        return value is not None and value is not False and value not in ("", [], {})
-
-    def _resolved(self, value: Any, step: StepNow | None = None) -> Any:
-        if isinstance(value, dict):
-            return {name: self._resolved(inner, step) for name, inner in value.items()}
-        if not isinstance(value, str) or "${" not in value:
-            return value
-        before, rest = value.split("${")
-        reference, after = rest.split("}")
-        found = self._found(reference, step)
-        if not before and not after:
-            return found
-        return before + (found if isinstance(found, str) else written(found)) + after
-
-    def _found(self, reference: str, step: StepNow | None) -> Any:
-        if "(" in reference:
-            raise Unresolvable
+    def _scope(self, step: StepNow | None = None) -> dict[str, Any]:
+        """What references may name: for a recovery node also what its step failed with."""
         done = {each.key: each.output for each in self._steps if each.state == "succeeded"}
-        scope: Any = {"inputs": stored(self.inputs), "steps": done, "vars": self.variables}
+        scope = {"inputs": stored(self.inputs), "steps": done, "vars": self.variables}
         if step is not None and step.error:
             scope["error"] = {"code": step.error, "step": step.key}
-        for name in reference.split("."):
-            scope = scope.get(name) if isinstance(scope, dict) else None
         return scope
-
-
-def stored(value: Any) -> Any:
-    """A large number without a fraction is an integer, however it was written."""
-    if isinstance(value, dict):
-        return {name: stored(inner) for name, inner in value.items()}
-    return int(Decimal(repr(value))) if isinstance(value, float) and abs(value) >= 1e16 else value
-
-
-def written(value: Any) -> str:
-    """An object has its names in order, whatever order they came in."""
-    return json.dumps(value, sort_keys=True)

@@ -27,7 +27,7 @@ from isolane.node import Node
 from isolane.protocol import Open, Run, dump
 from isolane.results import StepResult
 from resources.runtimes.base import OnFrame
-from tests.unit.executions.test_local import Trial
+from tests.unit.executions.local.trial import Trial
 from tests.unit.semantic_header import Module
 from tests.unit.test_semantic_headers import example, modules
 

@@ -1,0 +1,53 @@
+"""Runs whose first step asks a person."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from executions.models import Approval
+from executions.semantics.replies import Reply
+from executions.states import ExecutionState
+from executions.transitions.fence import Placement
+from executions.worker.links import Links
+from executions.worker.machine import Machine
+from resources.runtimes.stub import succeeds
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import make_machine, run_of, start
+from tests.integration.executions.worker.driving import asking, echo, run_link, script
+
+YES = Reply(approved=True, by="user:ann", comment="fine")
+NO = Reply(approved=False, by="user:bob")
+ASKS = {"uses": "ask"}
+NEXT = {"when": "${steps.s1.approved}", "with": {"by": "${steps.s1.by}"}}
+Suspend = Callable[..., Placement]
+
+
+@pytest.fixture
+def machine(database: None) -> Machine:
+    """One whose nodes ask, fail, mend and work."""
+    nodes = {name: succeeds(None) for name in ("ask", "flaky", "mend", "work")}
+    return make_machine(script=nodes)
+
+
+@pytest.fixture
+def suspended(acme: TenantRef, machine: Machine, links: Links) -> Suspend:
+    """Runs whose first step asks a person."""
+    script(machine, ask=asking(), work=echo)
+
+    def suspend(*steps: dict[str, Any], **fields: Any) -> Placement:
+        placement = start(acme, machine, *(steps or (ASKS, NEXT)), **fields)
+        run_link(links, placement, "s1")
+        assert run_of(acme, placement.execution_id).state == ExecutionState.SUSPENDED
+        return placement
+
+    return suspend
+
+
+def public_id(placement: Placement) -> str:
+    return f"exec_{placement.execution_id}"
+
+
+def approval_of(tenant: TenantRef, placement: Placement, number: int = 1) -> Approval:
+    with tenant_scope(tenant):
+        return Approval.objects.get(execution_id=placement.execution_id, number=number)
