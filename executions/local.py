@@ -9,8 +9,8 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from executions.blueprint.plan import PlannedStep, plan
 from executions.semantics.attempts import Attempt, Concluded, Failure
 from executions.semantics.budgets import Budget
 from executions.semantics.decisions import Checkpoint
+from executions.semantics.holdings import Holding, Holdings
 from executions.semantics.masking import masked_inputs
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.replies import Reply
@@ -28,7 +29,7 @@ from executions.semantics.resumable import Resumable
 from executions.semantics.said import Said
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
-from isolane.protocol import Cost, Log, Progress, Run
+from isolane.protocol import Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement, Runtime, RuntimeBackend, RuntimeStartError
 
@@ -66,6 +67,7 @@ class LocalRun:
     variables: dict[str, Any] = field(default_factory=dict)
     costs: dict[str, Decimal] = field(default_factory=dict)
     steps: list[LocalStep] = field(default_factory=list)
+    resources: list[Holding] = field(default_factory=list)  # every handle, from first to last
 
 
 class Watcher(Protocol):
@@ -121,6 +123,7 @@ class LocalEngine:
         *,
         backend: RuntimeBackend,
         watcher: Watcher,
+        grants: Sequence[Grant] = (),
         seed: int | None = None,
         cancelled: threading.Event | None = None,
         clock: Clock | None = None,
@@ -133,6 +136,9 @@ class LocalEngine:
         self._clock = clock or Clock()
         self._deadline = 0.0
         self._runtime: Runtime | None = None
+        self._grants = grants
+        self._holdings = Holdings(now=lambda: datetime.now(UTC))
+        self._holdings.granted(grants)
         self._epoch = 0
         self._request_id = uuid4().hex  # as that of a request which brought none
         metadata = Metadata(
@@ -147,6 +153,9 @@ class LocalEngine:
             seed=secrets.randbits(SEED_BITS) if seed is None else seed,
             isolation=backend.level,
             seal=lambda _value: b"",  # nothing is stored
+        )
+        self._resumable.memory.masker.learn_secrets(
+            secret for grant in grants for secret in grant.secrets.values()
         )
         self._run = LocalRun(
             seed=self._resumable.seed,
@@ -167,6 +176,7 @@ class LocalEngine:
         finally:
             self._close()
         self._settle()
+        self._run.resources = list(self._holdings.unwritten())
         return self._run
 
     def _advance(self, at: _At) -> _At | None:
@@ -317,7 +327,9 @@ class LocalEngine:
             user_id=TENANT,
             request_id=self._request_id,
         )
-        self._runtime = self._backend.start(placement)
+        self._runtime = self._backend.start(
+            placement, grants=self._grants, on_resource=self._hear_resource
+        )
         self._runtime.open()
         return self._runtime
 
@@ -326,6 +338,10 @@ class LocalEngine:
             for error in self._runtime.close(CLOSE_SECONDS):
                 self._watcher.said("", "warning", self._masked(f"closing the context: {error}"))
             self._runtime = None
+            self._holdings.killed()
+
+    def _hear_resource(self, frame: Resource) -> None:
+        self._holdings.hear(replace(frame, error=self._masked(frame.error)))
 
     def _masked(self, text: str) -> str:
         return self._resumable.memory.masker.mask(text)

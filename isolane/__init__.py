@@ -2,7 +2,8 @@
 
 from isolane.context import NodeContext
 from isolane.node import node
+from isolane.protocol import Grant
 from isolane.results import StepError, StepResult
-from isolane.shapes import Limits
+from isolane.shapes import Limits, Uses
 
-__all__ = ["Limits", "NodeContext", "StepError", "StepResult", "node"]
+__all__ = ["Grant", "Limits", "NodeContext", "StepError", "StepResult", "Uses", "node"]

@@ -4,15 +4,21 @@ import math
 import random
 import threading
 from collections.abc import Callable
-from functools import cached_property
-from typing import NamedTuple, get_args
+from functools import cached_property, partial
+from typing import Any, NamedTuple, get_args
 
+from isolane.handles import Emit, Find, Handle, Handles, Scope, call_back
 from isolane.memory import Memory
 from isolane.protocol import COSTS_MAX, Cost, Frame, Level, Log, Open, Progress, Run
+from isolane.providers.registry import provider_of
 from isolane.results import PAUSE_MAX_S
 from isolane.text import LINE_MAX, MESSAGE_MAX, storable
 
 _LEVELS = get_args(Level)
+
+
+def _unheard(_frame: Frame) -> None:
+    """For contexts that nobody listens to."""
 
 
 class Identity(NamedTuple):
@@ -28,7 +34,7 @@ class Identity(NamedTuple):
 class ExecutionContext:
     """The context of one placement of one execution, from OPEN to CLOSE."""
 
-    def __init__(self, opened: Open) -> None:
+    def __init__(self, opened: Open, emit: Emit = _unheard, *, find: Find = provider_of) -> None:
         self._identity = Identity(
             execution_id=opened.execution_id,
             tenant_id=opened.tenant_id,
@@ -36,9 +42,8 @@ class ExecutionContext:
             request_id=opened.request_id,
             epoch=opened.epoch,
         )
-        self._callbacks: list[Callable[[], object]] = []
+        self._handles = Handles(opened, emit=emit, find=find)
         self._cancelled = threading.Event()
-        self._closed = False
 
     @property
     def identity(self) -> Identity:
@@ -54,24 +59,19 @@ class ExecutionContext:
         """Note that the execution should stop; safe from any thread."""
         self._cancelled.set()
 
+    @property
+    def handles(self) -> Handles:
+        """The resources that it declared, as far as they are open."""
+        return self._handles
+
     def on_close(self, callback: Callable[[], object]) -> None:
-        """Have a callback run once when the context closes, the last one first."""
-        if self._closed:
+        """Have a callback run once when the context closes, the last one first; handles are in the same order."""
+        if not self._handles.scope.teardown.push(partial(call_back, callback)):
             raise RuntimeError(f"the context of {self._identity.execution_id} is closed")
-        self._callbacks.append(callback)
 
     def close(self) -> tuple[str, ...]:
-        """Run the callbacks; return what went wrong. Closing again does nothing."""
-        errors = []
-        while self._callbacks:
-            callback = self._callbacks.pop()
-            try:
-                callback()
-            except BaseException as error:  # noqa: BLE001 - none may stop the others
-                name = getattr(callback, "__qualname__", type(callback).__name__)
-                errors.append(f"{type(error).__name__} in on_close callback {name}")
-        self._closed = True
-        return tuple(errors)
+        """Run the callbacks and dispose of the handles; return what went wrong. Closing again does nothing."""
+        return self._handles.close()
 
 
 class NodeContext:
@@ -99,6 +99,7 @@ class NodeContext:
         self._seed = run.seed
         self._nonce = run.nonce
         self._execution = execution
+        self._scope = Scope()
         self._emit = emit
         self._costs = 0
         self._pause_s = 0.0
@@ -115,6 +116,11 @@ class NodeContext:
         return self._execution.cancelled
 
     @property
+    def scope(self) -> Scope:
+        """What ends with this attempt."""
+        return self._scope
+
+    @property
     def pause_s(self) -> float:
         """How long the run will wait after this step."""
         return self._pause_s
@@ -123,6 +129,21 @@ class NodeContext:
     def question(self) -> str:
         """What a person will be asked after this step."""
         return self._question
+
+    def resource(self, name: str) -> Any:
+        """Return the handle of a resource that the blueprint declares; opened when it is first asked for.
+
+        It is the same for all steps of the run, or for this attempt only, as its scope says; nobody has to close it.
+        """
+        return self._handle(name).value
+
+    def resource_id(self, name: str) -> str:
+        """Return the id under which the run's record knows the handle of this resource."""
+        return self._handle(name).id
+
+    def check_resource(self, name: str) -> dict[str, Any]:
+        """Ask the far side of a resource for a sign of life; returns what it says of this connection."""
+        return self._execution.handles.check(self._handle(name))
 
     def log(self, message: str, level: Level = "info") -> None:
         """Write one line to the step's log."""
@@ -177,6 +198,9 @@ class NodeContext:
         if not callable(callback):
             raise TypeError(f"callback {callback!r} cannot be called")
         self._execution.on_close(callback)
+
+    def _handle(self, name: str) -> Handle:
+        return self._execution.handles.get(name, self.step, self._scope)
 
 
 def _text(name: str, value: object) -> str:

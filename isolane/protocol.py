@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from isolane.names import COST_KIND
+from isolane.names import COST_KIND, RESOURCE_ID
 from isolane.results import StepResult
 from isolane.shapes import ShapeError, build
 
@@ -26,6 +26,9 @@ COST_MAX = 1e12  # of one report
 COSTS_MAX = 1000  # reports of one attempt of a step
 
 Level = Literal["debug", "info", "warning", "error"]
+ResourceScope = Literal["execution", "step"]
+# allocated: opened. reused: handed to a later step. disposed: closed, maybe with an error. failed: never opened.
+ResourceEvent = Literal["allocated", "reused", "disposed", "failed"]
 
 # PostgreSQL stores neither NUL nor half of a surrogate pair, and our own encoder escapes no others.
 _UNSTORABLE = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?:0000|[dD][89a-fA-F])")
@@ -41,6 +44,20 @@ class Describe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Grant:
+    """A resource that the run declared, with what it takes to open it."""
+
+    name: str  # under which steps ask for it
+    type: str
+    definition: str
+    scope: ResourceScope
+    config: dict[str, Any]  # as its provider reads it
+    secrets: dict[str, str] = field(repr=False)  # by the names that its provider knows
+    address: str = ""  # the IP address that the worker found for its host, and allowed
+    eager: bool = False  # opened with the context
+
+
+@dataclass(frozen=True, kw_only=True)
 class Open:
     """Opens the context of one placement."""
 
@@ -49,6 +66,7 @@ class Open:
     user_id: str  # who submitted it
     request_id: str  # of the request that did
     epoch: int
+    resources: tuple[Grant, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +166,21 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resource:
+    """What became of a handle to a declared resource."""
+
+    event: ResourceEvent
+    name: str  # of its grant
+    resource_id: str  # of the handle: made by the runner, never used twice
+    step: str = ""  # nothing while the context opens or closes
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        if not RESOURCE_ID.fullmatch(self.resource_id):
+            raise ValueError(f"resource_id {self.resource_id[:64]!r} is none")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Closed:
     """The context is gone; errors say what its teardown could not do."""
 
@@ -155,13 +188,13 @@ class Closed:
 
 
 ToRunner = Describe | Open | Run | Cancel | Close | Keepalive
-FromRunner = Catalogue | Ready | Log | Progress | Cost | StepResult | Closed
+FromRunner = Catalogue | Ready | Log | Progress | Cost | Resource | StepResult | Closed
 Frame = ToRunner | FromRunner
 
 # Frame type to class and the largest payload it may have.
 _FRAMES: dict[int, tuple[type[Frame], int]] = {
     1: (Describe, _SMALL),
-    2: (Open, _SMALL),
+    2: (Open, MAX_FRAME),
     3: (Run, MAX_FRAME),
     4: (Cancel, _SMALL),
     5: (Close, _SMALL),
@@ -173,6 +206,7 @@ _FRAMES: dict[int, tuple[type[Frame], int]] = {
     69: (StepResult, MAX_RESULT),
     70: (Closed, _SMALL),
     71: (Cost, _SMALL),
+    72: (Resource, _SMALL),
 }
 _FRAME_DEPTH = 1  # the frame is an object around its values
 _NUMBERS = {cls: number for number, (cls, _) in _FRAMES.items()}
@@ -234,7 +268,7 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    if isinstance(value, NodeDescription):
+    if isinstance(value, NodeDescription | Grant):
         return vars(value)
     raise TypeError(f"{type(value).__name__} is not a JSON type")
 

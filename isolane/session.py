@@ -4,8 +4,8 @@ Timing: a step runs until it returns; nobody here looks at its deadline, the wor
 Model: the main thread runs steps, `async def` ones on the execution's own event loop; a daemon
 thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
 Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left
-open is torn down at CLOSE, left processes are killed, and what was left (threads, processes) is
-reported.
+open is torn down at CLOSE, left processes are killed, and what was left (threads, processes,
+sockets) is reported. What becomes of a resource is said before the answer to OPEN, RUN and CLOSE.
 Failure: a gone worker ends all descendants and the whole process group at once; a broken protocol
 ends the process.
 """
@@ -17,7 +17,7 @@ import threading
 from dataclasses import replace
 from typing import NoReturn
 
-from isolane.baseline import Baseline
+from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
 from isolane.execution import Execution
 from isolane.guard import Guard
@@ -74,19 +74,29 @@ class Session:
         """Answer frames until the stream ends, and the process with it."""
         threading.Thread(target=self._read, name="isolane-reader", daemon=True).start()
         while True:
-            match self._inbox.get():
-                case Describe():
-                    nodes = tuple(node.description() for node in self._registry)
-                    self._stream.send(Catalogue(nodes=nodes, packages=packages, python=python))
-                case Open() as frame if self._execution is None:
-                    self._execution, self._baseline = Execution(frame), Baseline()
-                    self._stream.send(Ready())
-                case Run() as frame if self._execution is not None:
-                    self._stream.send(self._run(self._execution, frame))
-                case Close() if self._execution is not None:
-                    self._close(self._execution)
-                case _:
-                    os._exit(EXIT_PROTOCOL)
+            # In a call of its own: no frame, with the secrets in it, is kept while the next is waited for.
+            self._answer(self._inbox.get(), packages, python)
+
+    def _answer(self, frame: Frame, packages: dict[str, str], python: str) -> None:
+        match frame:
+            case Describe():
+                nodes = tuple(node.description() for node in self._registry)
+                self._stream.send(Catalogue(nodes=nodes, packages=packages, python=python))
+            case Open() if self._execution is None:
+                self._open(frame)
+            case Run() if self._execution is not None:
+                self._stream.send(self._run(self._execution, frame))
+            case Close() if self._execution is not None:
+                self._close(self._execution)
+            case _:
+                os._exit(EXIT_PROTOCOL)
+
+    def _open(self, frame: Open) -> None:
+        # The baseline first: what is opened with the context must be gone when it closes.
+        self._baseline = Baseline()
+        self._execution = Execution(frame, self._say)
+        self._execution.handles.open_eager()
+        self._stream.send(Ready())
 
     def _run(self, execution: Execution, run: Run) -> StepResult:
         # A line begun between steps, maybe by another execution's teardown, is not this step's.
@@ -107,6 +117,7 @@ class Session:
         return execution.attempt(node, run, self._say)
 
     def _close(self, execution: Execution) -> None:
+        end_timers()  # what their handlers raise would cut the teardown short
         found = execution.close()
         if self._baseline is not None:
             found += self._baseline.restore()

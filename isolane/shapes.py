@@ -25,7 +25,7 @@ _OF_NUMBERS = frozenset({"exclusiveMinimum", "minimum", "maximum"})
 _LIMITS_OF: dict[str | None, frozenset[str]] = {
     "number": _OF_NUMBERS,
     "integer": _OF_NUMBERS,
-    "string": frozenset({"minLength", "maxLength"}),
+    "string": frozenset({"minLength", "maxLength", "resource"}),
 }
 
 Check = Callable[[Any], Any]  # returns the value as the hint demands, or raises ShapeError
@@ -80,6 +80,21 @@ class Limits:
             raise ShapeError(f"{len(value)} characters, at most {self.max_length} are possible")
 
 
+@dataclasses.dataclass(frozen=True)
+class Uses:
+    """Says that a text names a declared resource of this type: `Annotated[str, Uses("http_api")]`."""
+
+    type: str = ""  # nothing for any
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What publishing reads, to see that the blueprint declares it."""
+        return {"resource": self.type}
+
+    def check(self, value: Any) -> None:
+        """Accept what is declared or not: only the run's context knows."""
+
+
 def build(hint: Any, value: Any, where: str) -> Any:
     """Return value as the hint demands, or raise ShapeError that names where and what."""
     try:
@@ -94,7 +109,8 @@ def schema_of(hint: Any) -> dict[str, Any]:
     if origin is Any:
         return {}
     if origin is Annotated:
-        return _limited_schema(schema_of(args[0]), _limits(hint).schema)
+        said = {keyword: v for note in _notes(hint) for keyword, v in note.schema.items()}
+        return _limited_schema(schema_of(args[0]), said)
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(_optional(hint)), {"type": "null"}]}
     if origin is Literal and all(isinstance(choice, str) for choice in args):
@@ -116,7 +132,7 @@ def check_of(hint: Any) -> Check:
     if origin is Any:
         return _anything
     if origin is Annotated:
-        return _limited(check_of(args[0]), _limits(hint))
+        return _limited(check_of(args[0]), _notes(hint))
     if origin in (Union, types.UnionType):
         return _maybe(check_of(_optional(hint)))
     if origin is Literal:
@@ -139,11 +155,11 @@ def _optional(hint: Any) -> Any:
     return inner[0]
 
 
-def _limits(hint: Any) -> Limits:
-    if len(hint.__metadata__) != 1 or not isinstance(hint.__metadata__[0], Limits):
-        raise TypeError(f"{hint!r} says something else than Limits")
-    found: Limits = hint.__metadata__[0]
-    return found
+def _notes(hint: Any) -> tuple[Limits | Uses, ...]:
+    notes: tuple[Any, ...] = hint.__metadata__
+    if not all(isinstance(note, Limits | Uses) for note in notes):
+        raise TypeError(f"{hint!r} says something else than Limits and Uses")
+    return notes
 
 
 def _limited_schema(schema: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
@@ -153,10 +169,11 @@ def _limited_schema(schema: dict[str, Any], limits: dict[str, Any]) -> dict[str,
     return schema | limits
 
 
-def _limited(check: Check, limits: Limits) -> Check:
+def _limited(check: Check, notes: tuple[Limits | Uses, ...]) -> Check:
     def limited(value: Any) -> Any:
         checked = check(value)
-        limits.check(checked)
+        for note in notes:
+            note.check(checked)
         return checked
 
     return limited

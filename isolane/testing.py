@@ -8,7 +8,7 @@ Failure: what the node raises passes through unchanged, so that pytest points at
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,10 +16,13 @@ import pytest
 import isolane.nodes  # noqa: F401 - registers the built-in ones
 from isolane.execution import Execution
 from isolane.node import Node, default_registry
-from isolane.protocol import Cost, Frame, Level, Log, Open, Progress, Run, dump
+from isolane.protocol import Cost, Frame, Grant, Level, Log, Open, Progress, Run, dump
+from isolane.providers.base import Provider
+from isolane.providers.registry import provider_of
 from isolane.results import StepResult
 
 _STEP = "test"
+_GIVEN = "given"  # the type of resources that a test hands over ready-made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ def run_node(
     /,
     *,
     variables: Mapping[str, Any] | None = None,
+    resources: Mapping[str, Any] | None = None,
     seed: int = 0,
     attempt: int = 1,
     idempotency_key: str = "test",
@@ -47,7 +51,18 @@ def run_node(
     timeout_s: float = 30.0,
     **parameters: Any,
 ) -> NodeRun:
-    """Run a node once, close its context and return what came of it."""
+    """Run a node once, close its context and return what came of it.
+
+    `resources`: what `ctx.resource(name)` returns, by name. An object, such as a fake, is handed out as it is and never
+    closed; a `Grant`, whose own name does not count, is really opened by its provider, and disposed of before this
+    returns:
+
+        run_node(fetch, resources={"billing": FakeBilling()}, invoice_id=1)
+        run_node(fetch, resources={"billing": Grant(
+            name="billing", type="database", definition="billing", scope="execution",
+            config={"host": "localhost", "dbname": "shop", "user": "ada"}, secrets={"password": password},
+        )}, invoice_id=1)
+    """
     node = _node(function_or_name)
     run = Run(
         step=_STEP,
@@ -59,13 +74,12 @@ def run_node(
         timeout_s=timeout_s,
         idempotency_key=idempotency_key,
     )
-    execution = Execution(
-        Open(execution_id=_STEP, tenant_id=_STEP, user_id=_STEP, request_id=_STEP, epoch=1)
-    )
+    frames: list[Frame] = []
+    execution = _execution(dict(resources or {}), frames.append)
     if cancelled:
         execution.cancel()
-    frames: list[Frame] = []
     try:
+        execution.handles.open_eager()
         result = execution.attempt(node, run, frames.append)
     finally:
         errors = execution.close()
@@ -90,6 +104,48 @@ def _node(function_or_name: Callable[..., Any] | str) -> Node:
             f"{function_or_name!r} is no node; import its module, decorate it with @node"
         )
     return found
+
+
+class _Given(Provider[Any]):
+    """Hands out what the test has."""
+
+    type = _GIVEN
+    config = dict
+
+    def __init__(self, objects: Mapping[str, Any]) -> None:
+        self._objects = objects
+
+    def create(self, grant: Grant, tag: str) -> Any:
+        return self._objects[grant.name]
+
+    def check(self, handle: Any) -> dict[str, Any]:
+        return {}
+
+    def dispose(self, handle: Any) -> None:
+        """The test may still look at it."""
+
+
+def _execution(resources: dict[str, Any], emit: Callable[[Frame], None]) -> Execution:
+    given = _Given(resources)
+
+    def find(kind: str) -> Provider[Any]:
+        return given if kind == _GIVEN else provider_of(kind)
+
+    opened = Open(
+        execution_id=_STEP,
+        tenant_id=_STEP,
+        user_id=_STEP,
+        request_id=_STEP,
+        epoch=1,
+        resources=tuple(_grant(name, value) for name, value in resources.items()),
+    )
+    return Execution(opened, emit, find=find)
+
+
+def _grant(name: str, value: Any) -> Grant:
+    if isinstance(value, Grant):
+        return replace(value, name=name)
+    return Grant(name=name, type=_GIVEN, definition=name, scope="execution", config={}, secrets={})
 
 
 def _collected(result: StepResult, frames: list[Frame]) -> NodeRun:

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from secrets import token_urlsafe
 
@@ -16,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from orchestrator.cache_url import cache_url
 from orchestrator.core.keyring import is_valid_key
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +32,7 @@ class Env:
     database_url: str
     database_owner_url: str
     redis_url: str
+    cache_url: str
     secret_key: str
     encryption_keys: tuple[str, ...]
     base_host: str
@@ -43,6 +46,8 @@ class Env:
     node_packages: tuple[str, ...]
     task_packages: tuple[str, ...]
     node_paths: tuple[str, ...]
+    resource_networks: tuple[str, ...]
+    secrets_dir: str
     database_pool_size: int
     log_level: str
     ready_file: str
@@ -62,6 +67,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
     """Read and check the environment; a missing or wrong value raises with the variable's name."""
     reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
     embedded = reader.flag("ISOLANE_EMBEDDED", default=not reader.text("DATABASE_URL", ""))
+    broker = redis_url(reader.required("REDIS_URL", embedded, ""))
     concurrency = reader.integer("ISOLANE_WORKER_CONCURRENCY", 6, least=2)
     env = Env(
         embedded=embedded,
@@ -69,7 +75,8 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         database_owner_url=postgres_url(
             "DATABASE_OWNER_URL", reader.text("DATABASE_OWNER_URL", "")
         ),
-        redis_url=redis_url(reader.required("REDIS_URL", embedded, "")),
+        redis_url=broker,
+        cache_url=cache_url(reader.text("ISOLANE_CACHE_URL", ""), broker=broker),
         secret_key=reader.required("SECRET_KEY", embedded, token_urlsafe(50)),
         encryption_keys=_keys(reader.required("ENCRYPTION_KEYS", embedded, "")),
         base_host=reader.required("BASE_HOST", embedded, "localhost"),
@@ -86,6 +93,8 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
         task_packages=reader.words("ISOLANE_TASK_PACKAGES", ()),
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),
+        resource_networks=_networks(reader.words("ISOLANE_RESOURCE_NETWORKS", ())),
+        secrets_dir=_absolute("ISOLANE_SECRETS_DIR", reader.text("ISOLANE_SECRETS_DIR", "")),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
         log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),
         ready_file=reader.text("ISOLANE_READY_FILE", ""),
@@ -177,6 +186,21 @@ def _keys(value: str) -> tuple[str, ...]:
                 "make one with 'isolane keys generate'."
             )
     return keys
+
+
+def _networks(words: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ip_network(word)) for word in words)
+    except ValueError as error:  # says which word, and what is wrong with it
+        raise ImproperlyConfigured(
+            f"ISOLANE_RESOURCE_NETWORKS: {error}; use networks such as 10.1.0.0/16 or fd00::/8."
+        ) from None
+
+
+def _absolute(name: str, value: str) -> str:
+    if value and not Path(value).is_absolute():
+        raise ImproperlyConfigured(f"{name} is {value!r}; use an absolute path.")
+    return value
 
 
 def redis_url(value: str) -> str:

@@ -1,12 +1,23 @@
-"""Checks of the servers we were pointed at, before anything is started on them."""
+"""Checks of the servers we were pointed at, before anything is started on them.
 
+Timing: in the caller, some seconds for a server that is away. Model: sync. Guarantee: nothing is changed on a server.
+Failure: abort with one line that names the variable; nothing is tried twice.
+"""
+
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import psycopg
 import redis
+from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
+from orchestrator import env
+from orchestrator.cache_url import VARIABLE as CACHE_URL
+from orchestrator.cache_url import cache_url
 from orchestrator.core.errors import IsolaneError
 
 MIN_POSTGRES = 14
@@ -19,6 +30,29 @@ class ServerUnusable(IsolaneError):
 
     code = "server_unusable"
     http_status = 503
+
+
+def external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
+    """The servers that the operator named, checked; none if none is named."""
+    names = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
+    given = {name: value for name in (*names, CACHE_URL) if (value := env.variable(environ, name))}
+    if not given:
+        return None
+    for name in names:
+        if name not in given:
+            raise ImproperlyConfigured(
+                f"{name} is not set, but {', '.join(given)} is: name all of {', '.join(names)}, "
+                "or none to use the embedded servers."
+            )
+    for name in ("DATABASE_URL", "DATABASE_OWNER_URL"):
+        env.postgres_url(name, given[name])
+    check_postgres(given["DATABASE_OWNER_URL"], "DATABASE_OWNER_URL")
+    check_login(given["DATABASE_URL"], given["DATABASE_OWNER_URL"])
+    broker = env.redis_url(given["REDIS_URL"])
+    check_redis(broker)
+    if cache := cache_url(given.get(CACHE_URL, ""), broker=broker):
+        check_cache(cache, broker)
+    return given
 
 
 def check_postgres(url: str, variable: str) -> None:
@@ -57,23 +91,55 @@ def _cause(error: Exception) -> str:
     return " ".join(line.split()) or type(error).__name__
 
 
-def check_redis(url: str) -> None:
-    """Refuse a Redis or Valkey that is away or older than we can use."""
+def check_redis(url: str, variable: str = "REDIS_URL") -> str:
+    """Refuse a Redis or Valkey that is away or older than we can use; returns what tells it from every other."""
     try:
-        client = redis.Redis.from_url(
-            url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS
-        )
-        with client:
+        with _redis(url) as client:
             found = dict(client.info("server"))
     except (redis.RedisError, ValueError, OSError) as error:
         parts = urlsplit(url)
         where = parts.netloc.rpartition("@")[2] if parts.hostname else parts.path
         raise ServerUnusable(
-            f"REDIS_URL: Redis at {where} does not answer: {str(error) or type(error).__name__}"
+            f"{variable}: Redis at {where} does not answer: {str(error) or type(error).__name__}"
         ) from None
     # Valkey tells the version of Redis that it is compatible with under the same name.
     version = tuple(int(part) for part in str(found["redis_version"]).split(".")[:2])
     if version < MIN_REDIS:
         raise ServerUnusable(
-            f"REDIS_URL: Redis {found['redis_version']} is too old; use 6.2 or newer, or Valkey."
+            f"{variable}: Redis {found['redis_version']} is too old; use 6.2 or newer, or Valkey."
         )
+    return str(found.get("run_id", ""))
+
+
+def check_cache(url: str, broker: str) -> None:
+    """Refuse a run cache that is the broker by another name, or that lets anybody in who knows where it is."""
+    found = check_redis(url, CACHE_URL)
+    if found and found == check_redis(broker):
+        raise ServerUnusable(
+            f"{CACHE_URL} leads to the server of REDIS_URL; runs may use a cache, never the broker: "
+            "name a server of its own."
+        )
+    if _is_open(url):
+        raise ServerUnusable(
+            f"{CACHE_URL}: the server asks nobody for a password, so every run would be its administrator; "
+            "set one for its user 'default', or turn that user off."
+        )
+
+
+def _is_open(url: str) -> bool:
+    parts = urlsplit(url)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    try:
+        with _redis(bare) as stranger:
+            return bool(stranger.ping())
+    except redis.RedisError:
+        return False
+
+
+def _redis(url: str) -> "redis.Redis":
+    return redis.Redis.from_url(
+        url,
+        socket_connect_timeout=CONNECT_SECONDS,
+        socket_timeout=CONNECT_SECONDS,
+        retry=Retry(NoBackoff(), 0),  # a refusal is an answer, too
+    )

@@ -36,6 +36,7 @@ USE_I18N = False
 SHARED_APPS = [
     "tenants",
     "executions.placement",
+    "resources.ledger",
     "django_tenants",
     "django.contrib.contenttypes",
     "django.contrib.auth",
@@ -212,6 +213,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TIMEZONE = "UTC"
 REDIS_URL = ENV.redis_url
+
+# --- What runs use: a cache that is never the broker, and the closed networks that their resources may lie in.
+CACHE_URL = ENV.cache_url
+RESOURCE_NETWORKS = ENV.resource_networks
+SECRETS_DIR = ENV.secrets_dir
 
 # --- Runs
 WORKER_CAPACITY = ENV.worker_capacity

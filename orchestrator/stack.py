@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from django.core.exceptions import ImproperlyConfigured
+from urllib.parse import urlsplit
 
 from orchestrator import env
+from orchestrator.cache_url import VARIABLE as CACHE_URL
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import choose_port
@@ -29,12 +29,13 @@ from orchestrator.embedded.state import (
     write_state,
 )
 from orchestrator.embedded.supervisor import Supervisor
-from orchestrator.preflight import check_login, check_postgres, check_redis
+from orchestrator.preflight import external_servers
 
 ADDRESS = "127.0.0.1"
 LOCAL_HOST = "localhost"
 WORKER_STOP_SECONDS = 20.0
 READY_SECONDS = 60.0  # for all of them beside each other on a small machine
+SECRET_PREFIX = "ISOLANE_SECRET_"  # noqa: S105 - of variables that hold secrets of tenants, for workers alone
 Say = Callable[[str], None]
 
 
@@ -49,6 +50,8 @@ class StackOptions:
     workers: int = 2
     web_port: int = 8000
     flower_port: int = 5555
+    # Closed networks that resources may lie in, as ISOLANE_RESOURCE_NETWORKS has them.
+    resource_networks: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,7 @@ class Stack:
     environment: Mapping[str, str]
     web_url: str
     flower_url: str
+    cache_address: str  # without its password
     ports: tuple[int, int] = field(repr=False)
     paths: EmbeddedPaths = field(repr=False)
 
@@ -70,12 +74,15 @@ class Stack:
     def start_processes(self, workers: int) -> None:
         """Start web, the workers and Flower beside each other; then submissions are taken and run."""
         child_env = {**os.environ, **self.environment}
+        without_secrets = {
+            name: value for name, value in child_env.items() if not name.startswith(SECRET_PREFIX)
+        }
         web_port, flower_port = self.ports
         names = [f"worker-{number}" for number in range(1, workers + 1)]
         self.supervisor.start(
-            _web(child_env, web_port),
+            _web(without_secrets, web_port),
             *(self._worker(child_env, name) for name in names),
-            _flower(child_env, flower_port),
+            _flower(without_secrets, flower_port),
         )
 
     def _worker(self, environ: Mapping[str, str], name: str) -> Child:
@@ -113,6 +120,7 @@ class Stack:
             admin_url=f"{self.web_url}/admin/",
             docs_url=f"{self.web_url}/api/docs/",
             flower_url=self.flower_url,
+            cache_address=self.cache_address,
             environment=self.environment,
             children=self.supervisor.pids,
             nodes=self.node_names(),
@@ -144,7 +152,7 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
     with stack_lock(paths.lock_file):
         if not options.durable:
             paths.clear()
-        external = _external_servers(os.environ)
+        external = external_servers(os.environ)
         servers = None if external else EmbeddedServers(paths, durable=options.durable)
         secrets = load_secrets(
             EmbeddedPaths(options.kept_home).secrets_file if external else paths.secrets_file
@@ -169,26 +177,6 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
             paths.remove()
 
 
-def _external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
-    """The servers that the operator named, checked; none if none is named."""
-    names = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
-    given = {name: value for name in names if (value := env.variable(environ, name))}
-    if not given:
-        return None
-    for name in names:
-        if name not in given:
-            raise ImproperlyConfigured(
-                f"{name} is not set, but {', '.join(given)} is: name all of {', '.join(names)}, "
-                "or none to use the embedded servers."
-            )
-    for name in ("DATABASE_URL", "DATABASE_OWNER_URL"):
-        env.postgres_url(name, given[name])
-    check_postgres(given["DATABASE_OWNER_URL"], "DATABASE_OWNER_URL")
-    check_login(given["DATABASE_URL"], given["DATABASE_OWNER_URL"])
-    check_redis(env.redis_url(given["REDIS_URL"]))
-    return given
-
-
 def _server_urls(servers: EmbeddedServers | None) -> dict[str, str]:
     if servers is None:
         raise RuntimeError("neither embedded nor external servers")
@@ -196,6 +184,7 @@ def _server_urls(servers: EmbeddedServers | None) -> dict[str, str]:
         "DATABASE_URL": servers.login_url,
         "DATABASE_OWNER_URL": servers.owner_url,
         "REDIS_URL": servers.redis_url,
+        CACHE_URL: servers.cache_url,
     }
 
 
@@ -209,7 +198,9 @@ def _stack(
 ) -> Stack:
     web_port = _port(options.web_port, "web", say)
     flower_port = _port(options.flower_port, "Flower", say)
-    environment = platform_environment(os.environ, urls, secrets)
+    environment = platform_environment(
+        os.environ, urls, secrets, resource_networks=options.resource_networks
+    )
     # Another base host need not lead here; this address is one in every embedded stack.
     host = LOCAL_HOST if environment["BASE_HOST"] == LOCAL_HOST else ADDRESS
     return Stack(
@@ -218,13 +209,18 @@ def _stack(
         environment=environment,
         web_url=f"http://{host}:{web_port}",
         flower_url=f"http://{host}:{flower_port}",
+        cache_address=urlsplit(urls.get(CACHE_URL, "")).netloc.rpartition("@")[2],
         ports=(web_port, flower_port),
         paths=paths,
     )
 
 
 def platform_environment(
-    environ: Mapping[str, str], urls: Mapping[str, str], secrets: Secrets
+    environ: Mapping[str, str],
+    urls: Mapping[str, str],
+    secrets: Secrets,
+    *,
+    resource_networks: str = "",
 ) -> dict[str, str]:
     """What the platform's processes are told; what the operator gives goes before what we made up."""
     made_up = {
@@ -235,6 +231,7 @@ def platform_environment(
         "ISOLANE_NODE_PACKAGES": "demo_shop hello",
         "ISOLANE_TASK_PACKAGES": "",
         "ISOLANE_NODE_PATHS": str(env.PROJECT_ROOT / "examples"),
+        "ISOLANE_RESOURCE_NETWORKS": resource_networks,
     }
     return {
         **urls,

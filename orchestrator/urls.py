@@ -7,6 +7,10 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from executions.services.resource_use import users_of
+from resources.admin.urls import tenant_pages
+from resources.api.urls import resource_urls
+
 
 class SchemaView(SpectacularAPIView):
     """The OpenAPI document. There is one version, and what a caller asks for must not reach a header."""
@@ -17,10 +21,12 @@ class SchemaView(SpectacularAPIView):
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/api/docs/")),
+    path("admin/tenants/tenant/<int:tenant_id>/", include(tenant_pages(users_of))),
     path("admin/", admin.site.urls),
     path("login/", LoginView.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("api/v1/", include("executions.api.urls")),
+    path("api/v1/", include(resource_urls(users_of))),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
 ]

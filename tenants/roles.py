@@ -12,6 +12,9 @@ class Permission(TextChoices):
     EXECUTION_ANSWER = "execution:answer"
     BLUEPRINT_VIEW = "blueprint:view"
     BLUEPRINT_EDIT = "blueprint:edit"
+    RESOURCE_VIEW = "resource:view"
+    RESOURCE_EDIT = "resource:edit"
+    SECRET_EDIT = "secret:edit"  # noqa: S105 - a right's name
     TENANT_MANAGE = "tenant:manage"
 
 
@@ -21,17 +24,20 @@ class Role(TextChoices):
     VIEWER = "viewer"  # looks
     OPERATOR = "operator"  # runs, cancels and answers
     AUTHOR = "author"  # publishes blueprints
-    ADMIN = "admin"  # manages members and keys
+    ADMIN = "admin"  # manages members, keys, resources and secrets
 
 
-_VIEWER = frozenset({Permission.EXECUTION_VIEW, Permission.BLUEPRINT_VIEW})
+_VIEWER = frozenset(
+    {Permission.EXECUTION_VIEW, Permission.BLUEPRINT_VIEW, Permission.RESOURCE_VIEW}
+)
 _OPERATOR = _VIEWER | {
     Permission.EXECUTION_RUN,
     Permission.EXECUTION_CANCEL,
     Permission.EXECUTION_ANSWER,
 }
 _AUTHOR = _OPERATOR | {Permission.BLUEPRINT_EDIT}
-_ADMIN = _AUTHOR | {Permission.TENANT_MANAGE}
+# Who points a definition elsewhere has its secrets sent there: so both are in the same hands.
+_ADMIN = _AUTHOR | {Permission.RESOURCE_EDIT, Permission.SECRET_EDIT, Permission.TENANT_MANAGE}
 
 GRANTS: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: _VIEWER,

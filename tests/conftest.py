@@ -9,7 +9,9 @@ import redis
 from pytest_django import DjangoDbBlocker
 
 from orchestrator.embedded.supervisor import Supervisor
+from tests.customer import Customer, running_customer
 from tests.plugin import PATHS, SERVERS
+from tests.recorder import Recorder
 
 if TYPE_CHECKING:
     from tenants.scope import TenantRef
@@ -19,7 +21,7 @@ STANDING_TENANTS = ("acme", "globex")
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[None]:
-    """PostgreSQL and Valkey, empty."""
+    """PostgreSQL, Valkey and the run cache, empty."""
     SERVERS.prepare()
     with Supervisor(PATHS.logs) as supervisor:
         for child in SERVERS.children():
@@ -84,10 +86,40 @@ def broker(servers: None) -> Iterator["redis.Redis"]:
 
 
 @pytest.fixture
+def run_cache(servers: None) -> Iterator["redis.Redis"]:
+    """The run cache as its administrator; without entries and users of runs before and after."""
+    with redis.Redis.from_url(SERVERS.cache_url, decode_responses=True) as client:
+        _empty(client)
+        yield client
+        _empty(client)
+
+
+@pytest.fixture(scope="session")
+def customer() -> Iterator[Customer]:
+    """A customer's PostgreSQL with invoices, and looks at it from its own side."""
+    with running_customer(PATHS) as running:
+        yield running
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """An HTTP server that remembers what it was asked."""
+    with Recorder().serving() as recorder:
+        yield recorder
+
+
+@pytest.fixture
 def superuser(servers: None) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
     """A look from the server's side, past every policy."""
     with psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True) as connection:
         yield connection
+
+
+def _empty(cache: "redis.Redis") -> None:
+    cache.flushall()
+    users = [str(name) for name in cache.acl_users() if name != "default"]
+    if users:
+        cache.acl_deluser(*users)
 
 
 def _wipe() -> None:
@@ -108,8 +140,8 @@ def _wipe() -> None:
             ).fetchall()
         ]
         tables += [
-            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "tenants_auditentry",
-            "tenants_apikey", "tenants_membership", "tenants_user", "django_session", "django_admin_log",
+            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "ledger_issued",
+            "tenants_auditentry", "tenants_apikey", "tenants_membership", "tenants_user", "django_session", "django_admin_log",
         ]  # fmt: skip
         connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
         gone = [row[0] for row in rows if row[1] not in STANDING_TENANTS]

@@ -26,6 +26,8 @@ os.environ.update(
     DATABASE_URL=SERVERS.login_url,
     DATABASE_OWNER_URL=SERVERS.owner_url,
     REDIS_URL=SERVERS.redis_url,
+    ISOLANE_CACHE_URL=SERVERS.cache_url,
+    ISOLANE_RESOURCE_NETWORKS="127.0.0.0/8",
     SECRET_KEY="only-for-tests-" + "x" * 40,
     ENCRYPTION_KEYS=SERVERS.secrets.encryption_key,
     BASE_HOST="isolane.test",

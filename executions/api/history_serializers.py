@@ -39,12 +39,32 @@ class EventSerializer(serializers.ModelSerializer[ExecutionEvent]):
 
 
 class LogSerializer(serializers.ModelSerializer[StepLog]):
-    """One line that a step said."""
+    """One line that a step said, or a library in it; the context gives the tenant's name."""
+
+    execution_id = serializers.SerializerMethodField()
+    tenant_id = serializers.SerializerMethodField()
 
     class Meta:
         model = StepLog
-        fields = ("number", "at", "step", "attempt", "level", "message")
+        fields = (
+            "number",
+            "at",
+            "level",
+            "execution_id",
+            "tenant_id",
+            "step",
+            "attempt",
+            "message",
+        )
         read_only_fields = fields
+
+    def get_execution_id(self, line: StepLog) -> str:
+        """As the API writes ids."""
+        return f"exec_{line.execution_id}"
+
+    def get_tenant_id(self, _: StepLog) -> str:
+        """The name by which the tenant is known."""
+        return str(self.context["tenant_id"])
 
 
 class CostSerializer(serializers.ModelSerializer[CostRecord]):

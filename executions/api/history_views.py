@@ -52,9 +52,9 @@ class EventsView(HistoryView):
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Read a run's events, the oldest first."""
-        since = _query(SinceSerializer, request)
+        since = query(SinceSerializer, request)
         found = events(self.run(request, id), after=since["after"])
-        return Response(_page(found, EventSerializer, "sequence", since))
+        return Response(page(found, EventSerializer, "sequence", since))
 
 
 class LogsView(HistoryView):
@@ -67,9 +67,9 @@ class LogsView(HistoryView):
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Read the lines of a run's steps, the oldest first; what is sensitive is masked."""
-        since = _query(LogsQuerySerializer, request)
+        since = query(LogsQuerySerializer, request)
         found = logs(self.run(request, id), after=since["after"], step=since.get("step", ""))
-        return Response(_page(found, LogSerializer, "number", since))
+        return Response(page(found, LogSerializer, "number", since, tenant_id=_tenant(request)))
 
 
 class CostsView(HistoryView):
@@ -82,25 +82,32 @@ class CostsView(HistoryView):
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Read what each attempt cost, and all of them together."""
-        since = _query(SinceSerializer, request)
+        since = query(SinceSerializer, request)
         run = self.run(request, id)
-        page = _page(costs(run, after=since["after"]), CostSerializer, "pk", since)
+        piece = page(costs(run, after=since["after"]), CostSerializer, "pk", since)
         totals = {kind: amount_text(amount) for kind, amount in cost_totals(run).items()}
-        return Response({**page, "totals": totals})
+        return Response({**piece, "totals": totals})
 
 
-def _query(serializer: type[SinceSerializer], request: Request) -> dict[str, Any]:
+def _tenant(request: Request) -> str:
+    return caller(request).tenant.schema
+
+
+def query(serializer: type[SinceSerializer], request: Request) -> dict[str, Any]:
+    """Where to go on reading, as the caller says."""
     query = serializer(data=request.query_params.dict())
     query.is_valid(raise_exception=True)
     return dict(query.validated_data)
 
 
-def _page(
+def page(
     rows: QuerySet[Any],
     serializer: type[ModelSerializer[Any]],
     number: str,
     since: dict[str, Any],
+    **context: str,
 ) -> dict[str, Any]:
+    """One piece of a history, and where to read on."""
     size = since["page_size"]
     # One more than asked for says whether there is more.
     found: Sequence[Model] = list(rows[: size + 1])
@@ -108,5 +115,5 @@ def _page(
     return {
         "after": getattr(shown[-1], number) if shown else since["after"],
         "has_more": len(found) > size,
-        "results": serializer(shown, many=True).data,
+        "results": serializer(shown, many=True, context=context).data,
     }

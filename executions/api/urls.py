@@ -13,16 +13,20 @@ from executions.api.blueprint_views import (
     VersionView,
 )
 from executions.api.history_views import CostsView, EventsView, LogsView
+from executions.api.ledger_views import LedgerView, UncleanView
+from executions.api.resource_check_views import ResourceCheckView
 from executions.api.views import CancelView, ExecutionsView, ExecutionView, ReplayView
 
 urlpatterns = [
     path("executions", ExecutionsView.as_view(), name="executions"),
+    path("executions/unclean", UncleanView.as_view(), name="unclean-executions"),
     path("executions/<str:id>", ExecutionView.as_view(), name="execution"),
     path("executions/<str:id>/cancel", CancelView.as_view(), name="cancel-execution"),
     path("executions/<str:id>/replay", ReplayView.as_view(), name="replay-execution"),
     path("executions/<str:id>/events", EventsView.as_view(), name="events"),
     path("executions/<str:id>/logs", LogsView.as_view(), name="logs"),
     path("executions/<str:id>/costs", CostsView.as_view(), name="costs"),
+    path("executions/<str:id>/resources", LedgerView.as_view(), name="execution-resources"),
     path("executions/<str:id>/approvals/<int:number>", ApprovalView.as_view(), name="approval"),
     path(
         "executions/<str:id>/approvals/<int:number>/answer",
@@ -35,6 +39,7 @@ urlpatterns = [
     path("blueprints/<str:name>", BlueprintView.as_view(), name="blueprint"),
     path("blueprints/<str:name>/versions/<int:number>", VersionView.as_view(), name="version"),
     path("blueprints/<str:name>/diff", DiffView.as_view(), name="diff"),
+    path("resources/<str:name>/test", ResourceCheckView.as_view(), name="test-resource"),
     path("nodes", NodesView.as_view(), name="nodes"),
     path("blueprint-schema", SchemaView.as_view(), name="blueprint-schema"),
 ]

@@ -77,7 +77,9 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
             idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
         submitted = submit_once(who.tenant, asked)
-        return _submitted(submitted.execution.public_id, request.path, is_new=submitted.is_new)
+        return submitted_response(
+            submitted.execution.public_id, request.path, is_new=submitted.is_new
+        )
 
 
 class ExecutionView(NeedsPermission, GenericAPIView[Execution]):
@@ -140,10 +142,11 @@ class ReplayView(NeedsPermission, GenericAPIView[Execution]):
             idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
         runs = request.path.rsplit("/", 2)[0]
-        return _submitted(submitted.execution.public_id, runs, is_new=submitted.is_new)
+        return submitted_response(submitted.execution.public_id, runs, is_new=submitted.is_new)
 
 
-def _submitted(public_id: str, runs: str, *, is_new: bool) -> Response:
+def submitted_response(public_id: str, runs: str, *, is_new: bool) -> Response:
+    """A run as it was submitted."""
     # Before it can start: who submits a run hears that it waits, whatever comes next.
     body: Any = ExecutionDetailSerializer(execution(public_id)).data
     if is_new:

@@ -1,6 +1,6 @@
 """Whether a document can be published where these nodes are: all rules beyond its schema. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from executions.blueprint.errors import InvalidBlueprint, shown
@@ -8,8 +8,9 @@ from executions.blueprint.failures import check_failures, check_guarantee
 from executions.blueprint.inputs import known_inputs
 from executions.blueprint.nodes import NodeInfo
 from executions.blueprint.parameters import check_parameters
-from executions.blueprint.plan import PlannedStep, plan
+from executions.blueprint.plan import DeclaredResource, PlannedStep, plan
 from executions.blueprint.references import check_references
+from executions.blueprint.resources import check_declared, check_uses
 from executions.blueprint.suggestions import instead_of
 
 
@@ -17,20 +18,25 @@ def check_document(document: Mapping[str, Any], nodes: Mapping[str, NodeInfo]) -
     """Refuse what cannot run as written; while no node is known, all names are taken."""
     planned = plan(document)
     check_references(planned, known_inputs(document.get("inputs", {})))
+    check_declared(planned.resources)
     for step, written in zip(planned.steps, document["steps"], strict=True):
         check_failures(step, written)
         if nodes:
-            _check_nodes(step, nodes)
+            _check_nodes(step, nodes, planned.resources)
 
 
-def _check_nodes(step: PlannedStep, nodes: Mapping[str, NodeInfo]) -> None:
+def _check_nodes(
+    step: PlannedStep, nodes: Mapping[str, NodeInfo], declared: Sequence[DeclaredResource]
+) -> None:
     where = f"$.steps[{step.position}]"
     node = _node(step.uses, nodes, f"{where}.uses")
     check_parameters(node, step.parameters, f"{where}.with")
+    check_uses(node, step.parameters, declared, f"{where}.with")
     check_guarantee(step, node)
     if step.recover:
         recovery = _node(step.recover.uses, nodes, f"{where}.recover.uses")
         check_parameters(recovery, step.recover.parameters, f"{where}.recover.with")
+        check_uses(recovery, step.recover.parameters, declared, f"{where}.recover.with")
 
 
 def _node(name: str, nodes: Mapping[str, NodeInfo], where: str) -> NodeInfo:

@@ -64,6 +64,17 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DeclaredResource:
+    """A resource that the steps may ask for."""
+
+    name: str
+    type: str
+    definition: str
+    scope: str | None = None  # the definition's, unless said
+    eager: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """One blueprint version; nobody changes what it holds, since runs of the same content share it."""
 
@@ -76,6 +87,7 @@ class Plan:
     budget: Mapping[str, Decimal] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     sensitive_inputs: frozenset[str] = frozenset()
+    resources: tuple[DeclaredResource, ...] = ()
     _by_path: Mapping[str, PlannedStep] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,6 +144,10 @@ def plan(document: Mapping[str, Any]) -> Plan:
         budget={kind: Decimal(str(most)) for kind, most in document.get("budget", {}).items()},
         labels=document.get("labels", {}),
         sensitive_inputs=sensitive_inputs(document.get("inputs", {})),
+        resources=tuple(
+            DeclaredResource(name=name, **declared)
+            for name, declared in sorted(document.get("resources", {}).items())
+        ),
     )
 
 

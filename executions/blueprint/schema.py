@@ -142,16 +142,22 @@ RESOURCE: dict[str, Any] = {
         },
         "definition": {
             "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "description": "The name of the tenant's definition that says where it is.",
+            "pattern": KEY,
+            "description": "The name of the tenant's definition that says where it is: a small letter, then small"
+            " letters, digits, - or _, up to 63.",
             "examples": ["billing-db"],
         },
         "scope": {
             "enum": ["execution", "step"],
-            "default": "execution",
-            "description": "Whether all steps of a run share it or each opens its own.",
+            "description": "Whether all steps of a run share it or each opens its own; the definition's, if not said."
+            " It may narrow a definition's `execution` to `step`, never widen.",
             "examples": ["step"],
+        },
+        "eager": {
+            "type": "boolean",
+            "default": False,
+            "description": "Open it with the run's context, not on first use; only with scope `execution`.",
+            "examples": [True],
         },
     },
 }

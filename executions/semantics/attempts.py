@@ -177,6 +177,8 @@ class Attempt:
             return result
         if excess := self._run.memory.excess(self.step.path, output, result.variables):
             return self._failed(Code.OUTPUT_TOO_LARGE, excess)
+        if refused := self._leaks(output, result):
+            return self._failed(Code.POLICY_VIOLATION, refused)
         asks, declared = bool(result.question), self.step.guarantee
         if declared is Guarantee.DETERMINISTIC and not asks and self._differs(output):
             return self._failed(
@@ -184,6 +186,17 @@ class Attempt:
                 "The step is declared deterministic, but its output differs from the original run's.",
             )
         return result
+
+    def _leaks(self, output: bytes, result: StepResult) -> str:
+        """Say that a resource's secret would be kept, if so; a guard against accidents, not against malice."""
+        masker = self._run.memory.masker
+        if not masker.has_secrets:
+            return ""
+        kept = {"output": output.decode(), "variables": _json(result.variables)}
+        found = [name for name, text in kept.items() if masker.holds_secret(text)]
+        if not found:
+            return ""
+        return f"The step's {' and '.join(found)} contain a secret of a resource; nothing of it was kept."
 
     def _differs(self, output: bytes) -> bool:
         original = self._run.original

@@ -1,10 +1,11 @@
 """Hiding what is marked sensitive: by field in values, by what it says wherever it stands. Pure."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from executions.blueprint.plan import WHOLE
+from executions.semantics.secrets import forms
 
 MASK = "***"
 MIN_LENGTH = 4  # characters; a shorter text is found everywhere
@@ -40,6 +41,7 @@ class Masker:
         self._texts: set[str] = set()
         self._ordered: list[str] = []  # the longest first: what contains another is replaced whole
         self._is_full = False
+        self._secrets: frozenset[str] = frozenset()  # those of the texts that nobody may keep
 
     def learn(self, value: Any, fields: Collection[str]) -> None:
         """Know the texts and numbers inside these fields of a value from now on."""
@@ -51,6 +53,23 @@ class Masker:
             found = {text for name in fields for text in _texts(value.get(name))}
         else:
             return
+        self._know(found)
+
+    def learn_secrets(self, secrets: Iterable[str]) -> None:
+        """Know injected secrets, in all their forms, from now on."""
+        self._secrets |= {form for secret in secrets for form in forms(secret)}
+        self._know({form for form in self._secrets if _BETWEEN not in form})
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether secrets were injected into the run."""
+        return bool(self._secrets)
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether the text contains an injected secret."""
+        return any(secret in text for secret in self._secrets)
+
+    def _know(self, found: set[str]) -> None:
         if found <= self._texts:
             return
         self._texts |= found

@@ -70,7 +70,7 @@ class ExecutionMemory:
     @property
     def is_masked(self) -> bool:
         """Whether anything in it may not be shown."""
-        return self._plan.has_sensitive
+        return self._plan.has_sensitive or self.masker.has_secrets
 
     def excess(self, path: str, output: bytes, variables: Mapping[str, Any]) -> str:
         """Say which limit a step's output and variables are over, beside all others; nothing if none."""

@@ -9,12 +9,15 @@ from django.db.models import Max
 from executions.blueprint.checking import check_document
 from executions.blueprint.document import content_hash
 from executions.blueprint.nodes import NodeInfo, nodes_of
+from executions.blueprint.plan import plan
 from executions.blueprint.reading import read
+from executions.blueprint.resources import check_defined
 from executions.blueprint.writing import unified_diff
 from executions.models import Blueprint, BlueprintVersion
 from executions.placement.models import Catalogue
 from executions.placement.workers import NoWorkerYet, current_offer
 from orchestrator.core.errors import NotFound
+from resources.selectors import definitions
 from tenants.scope import platform_scope
 
 
@@ -30,6 +33,7 @@ class Published:
 def publish(document: dict[str, Any]) -> Published:
     """Store a document that was read; the same content again is no new version."""
     check_document(document, catalogue_nodes())
+    _check_resources(document)
     return _store(document)
 
 
@@ -38,7 +42,14 @@ def validate_text(text: str) -> dict[str, Any]:
     source = read(text)
     with source.located():
         check_document(source.document, catalogue_nodes())
+        _check_resources(source.document)
     return source.document
+
+
+def _check_resources(document: dict[str, Any]) -> None:
+    declared = plan(document).resources
+    if declared:
+        check_defined(declared, definitions({resource.definition for resource in declared}))
 
 
 def catalogue_nodes() -> dict[str, NodeInfo]:

@@ -2,6 +2,7 @@
 
 from executions.placement.models import Ticket
 from executions.states import TicketState
+from resources.ledger.models import Issued
 from tenants.provisioning import has_owner
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenants_being_deleted
@@ -17,13 +18,18 @@ def advance_deletions() -> None:
 
 
 def advance_deletion(tenant: TenantRef) -> bool:
-    """Stop its runs and, once none holds a slot, drop it; true when it is gone."""
+    """Stop its runs and, once none holds a slot or a credential, drop it; true when it is gone."""
     with platform_scope():
         tickets = Ticket.objects.filter(tenant_id=tenant.id)
         tickets.filter(state=TicketState.PLACED).update(cancel_requested=True)
         # Their executions go with the schema.
         tickets.exclude(state=TicketState.PLACED).delete()
-        if tickets.exists() or not has_owner():
+        # What was issued to its runs is revoked first: with the tenant, nobody would know of it.
+        issued = Issued.objects.filter(tenant_id=tenant.id)
+        if tickets.exists() or issued.filter(swept=False).exists():
             return False
+        issued.delete()
+    if not has_owner():
+        return False
     purge_tenant(tenant)
     return True

@@ -12,10 +12,12 @@ from uuid import uuid4
 from django.db import InterfaceError, OperationalError, connections
 
 from executions.semantics.decisions import Checkpoint
+from executions.semantics.holdings import Holding
 from executions.semantics.records import Line, Record
 from executions.states import TERMINAL_STEP
 from executions.transitions.claim import CLAIMABLE, Claim, claim_of
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
+from executions.transitions.ledger import HELD, held_columns
 from executions.transitions.statement import Row
 from tenants.scope import ALIAS
 
@@ -127,15 +129,19 @@ def write_checkpoint(
     decided: Checkpoint,
     *,
     claim_next_for: str = "",
+    holdings: Sequence[Holding] = (),
     may_repeat: Callable[[], bool] = lambda: False,
 ) -> Written | None:
     """Write it; none means that the fence or the version refused, and nothing was written.
 
-    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it. `may_repeat`: asked, and
+    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it. `holdings`: what has become
+    of the run's resources. `may_repeat`: asked, and
     waited for, after the database did not answer: what a step came to must not be lost with a connection.
     """
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
     parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for}
+    if holdings:
+        parameters |= held_columns(holdings)
     statement = _statement(
         logs=bool(record.lines),
         costs=bool(record.costs),
@@ -143,6 +149,7 @@ def write_checkpoint(
         outputs=record.outputs is not None,
         asks=bool(record.question),
         claims=bool(claim_next_for),
+        held=bool(holdings),
     )
     asked_at = time.monotonic()
     row = _repeated(statement, parameters, may_repeat)
@@ -171,12 +178,12 @@ def _repeated(
 
 @functools.cache
 def _statement(
-    *, logs: bool, costs: bool, variables: bool, outputs: bool, asks: bool, claims: bool
+    *, logs: bool, costs: bool, variables: bool, outputs: bool, asks: bool, claims: bool, held: bool
 ) -> str:
     """Most steps say, cost and set nothing: what does not happen is not even planned."""
     wanted = {"costs": costs, "variables": variables, "outputs": outputs, "asks": asks}
     columns = "".join(text for name, text in _COLUMNS.items() if wanted[name])
-    parts = ((claims, _STARTED), (logs, _LOGS), (costs, _COSTS))
+    parts = ((claims, _STARTED), (logs, _LOGS), (costs, _COSTS), (held, HELD))
     return _CHECKPOINT.format(
         claimed=_CLAIMED if claims else "",
         more_events=" + (SELECT count(*) FROM next)" if claims else "",

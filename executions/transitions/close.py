@@ -1,5 +1,10 @@
 """The end of a placement: the run becomes terminal, waits, is queued again or goes on anew; its ticket with it."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from executions.semantics.holdings import Holding
 from executions.states import (
     EXECUTION_TRANSITIONS,
     STEP_TRANSITIONS,
@@ -14,6 +19,8 @@ from executions.transitions.fence import (
     Placement,
     fetch_row,
 )
+from executions.transitions.ledger import HELD, SETTLED, held_columns
+from executions.transitions.statement import Row
 
 # What has not run is skipped when the run failed, cancelled when it was cancelled. A cancelled run says who asked.
 CLOSE = """
@@ -38,7 +45,7 @@ WITH fence AS (
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
     SELECT id, last_event, now(), 'execution.' || state, '', jsonb_build_object('epoch', %(epoch)s::int) FROM run
-)
+){settled}
 SELECT state FROM run"""
 
 # Locks before it looks: a checkpoint in flight may be setting the outcome, and such a run must be closed instead.
@@ -91,7 +98,7 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
                -- What a cut attempt has cost is not billed, since nobody knows all of it.
                'unbilled', (SELECT true FROM cut WHERE was_running LIMIT 1)))
     FROM run, ticket
-)
+){{settled}}
 SELECT run.state FROM run"""  # noqa: S608 - the fence is a constant
 
 # The runtime died and the run goes on: a new placement on the same worker, without leaving the slot. A step that was
@@ -113,7 +120,7 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     SELECT run.id, run.last_event, now(), 'context.restarted', '',
            jsonb_build_object('epoch', ticket.epoch, 'reason', %(reason)s::text)
     FROM run, ticket
-)
+){{settled}}
 SELECT epoch FROM ticket"""  # noqa: S608 - the fence is a constant
 
 # A step that was at work ends with the run, and with an event of its own.
@@ -144,20 +151,46 @@ WITH {FENCE}, {LOCKED_RUN}, cut AS (
 )
 SELECT id FROM run"""  # noqa: S608 - the fence is a constant
 
+# Written out once: a statement is prepared by its text.
+PLAIN = {text: text.format(settled="") for text in (CLOSE, HAND_BACK, RESTART)}
+SETTLING = {text: text.format(settled=HELD + SETTLED) for text in (CLOSE, HAND_BACK, RESTART)}
 ENDABLE = [ExecutionState.QUEUED.value, ExecutionState.RUNNING.value]
 REQUEUEABLE = [*sources(EXECUTION_TRANSITIONS, ExecutionState.QUEUED), ExecutionState.QUEUED.value]
 RESETTABLE = sources(STEP_TRANSITIONS, StepState.PENDING)
 CUTTABLE = [StepState.RUNNING.value, StepState.RETRYING.value, StepState.SUSPENDED.value]
 
 
-def close_execution(placement: Placement) -> ExecutionState | None:
-    """Make a run whose outcome is set terminal and free its slot; none means that the fence refused."""
-    row = fetch_row(CLOSE, {**placement.parameters(), "endable": ENDABLE})
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settlement:
+    """What has become of a placement's resources, to be written with its end."""
+
+    holdings: Sequence[Holding] = ()  # that have changed since they were written
+    revoked: Sequence[str] = ()  # what is no longer at a far side
+
+
+# Of a placement of which only the database knows what it had.
+UNKNOWN = Settlement()
+
+
+def close_execution(
+    placement: Placement, settlement: Settlement | None = UNKNOWN
+) -> ExecutionState | None:
+    """Make a run whose outcome is set terminal and free its slot; none means that the fence refused.
+
+    Without a settlement the run declares no resources, and nobody looks for any.
+    """
+    parameters = {**placement.parameters(), "endable": ENDABLE}
+    row = _fetch(CLOSE, parameters, settlement)
     return ExecutionState(row[0]) if row else None
 
 
 def hand_back(
-    placement: Placement, *, reason: str, lost: bool, counted: bool | None = None
+    placement: Placement,
+    *,
+    reason: str,
+    lost: bool,
+    counted: bool | None = None,
+    settlement: Settlement | None = UNKNOWN,
 ) -> ExecutionState | None:
     """Give the slot of a run without outcome away: it waits for its time or a person, or is queued to go on.
 
@@ -172,14 +205,23 @@ def hand_back(
         "requeueable": REQUEUEABLE,
         "resettable": RESETTABLE,
     }
-    row = fetch_row(HAND_BACK, parameters)
+    row = _fetch(HAND_BACK, parameters, settlement)
     return ExecutionState(row[0]) if row else None
 
 
-def restart(placement: Placement, *, reason: str) -> int | None:
+def restart(
+    placement: Placement, *, reason: str, settlement: Settlement | None = UNKNOWN
+) -> int | None:
     """Begin a new placement on the same worker; returns its epoch, none if the fence refused."""
-    row = fetch_row(RESTART, {**placement.parameters(), "reason": reason})
+    row = _fetch(RESTART, {**placement.parameters(), "reason": reason}, settlement)
     return row[0] if row else None
+
+
+def _fetch(statement: str, parameters: dict[str, Any], settlement: Settlement | None) -> Row | None:
+    if settlement is None:
+        return fetch_row(PLAIN[statement], parameters)
+    parameters |= held_columns(settlement.holdings) | {"revoked": list(settlement.revoked)}
+    return fetch_row(SETTLING[statement], parameters)
 
 
 def set_outcome(placement: Placement, outcome: ExecutionState, *, code: str, message: str) -> bool:

@@ -18,8 +18,9 @@ from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, Refusal, claim_step
 from executions.transitions.close import set_outcome
-from executions.worker.closing import end_overdue, ids
+from executions.worker.closing import end_overdue
 from executions.worker.contexts import Exit, OpenContext
+from executions.worker.identity import ids
 from executions.worker.journal import Journal
 from executions.worker.machine import Machine
 from isolane.protocol import Run
@@ -41,16 +42,16 @@ class Body:
         self._machine = machine
         self._context = context
 
-    def run(self, path: str, claim: Claim, error: str) -> str:
+    def run(self, path: str, claim: Claim, error: Failure | None) -> str:
         """Run the step that was claimed; returns the path of the step that comes next in this context, if any."""
         while True:
             decided = self._step(path, claim, error)
             if self._context.exit is not None or not self._context.run.plan.express:
                 return "" if self._context.exit else decided.next_step
-            path, error = decided.next_step, ""
+            path, error = decided.next_step, None
             claim, self._context.ahead = self._context.ahead or self._claim(path), None
 
-    def _step(self, path: str, claim: Claim, error: str) -> Checkpoint:
+    def _step(self, path: str, claim: Claim, error: Failure | None) -> Checkpoint:
         """Attempt after attempt, until the step has ended or the context has."""
         while True:
             deadline = claim.at + claim.left_s
@@ -74,7 +75,9 @@ class Body:
         return claimed
 
     # --- one attempt
-    def _attempt(self, path: str, claim: Claim, error: str, deadline: float) -> Concluded:
+    def _attempt(
+        self, path: str, claim: Claim, error: Failure | None, deadline: float
+    ) -> Concluded:
         context = self._context
         failure = Failure(code=claim.code, message=claim.message) if claim.recovering else None
         attempt = Attempt(
@@ -98,7 +101,9 @@ class Body:
                 )
             )
 
-    def _concluded(self, attempt: Attempt, claim: Claim, error: str, deadline: float) -> Concluded:
+    def _concluded(
+        self, attempt: Attempt, claim: Claim, error: Failure | None, deadline: float
+    ) -> Concluded:
         path = attempt.step.path
         if time.monotonic() >= deadline:
             return attempt.overdue()
@@ -108,9 +113,8 @@ class Body:
         if isinstance(prepared, StepResult):
             return attempt.concluded(prepared)
         if error or self._context.runtime is None:
-            return attempt.concluded(
-                _failed(path, claim, Code.RESOURCE_ERROR, error or "no runtime")
-            )
+            error = error or Failure(code=Code.RESOURCE_ERROR, message="no runtime")
+            return attempt.concluded(_failed(path, claim, Code(error.code), error.message))
         if self._context.next_step and not self._context.runtime.alive:
             # It died after an earlier step had ended. Not so in a new context, or this could go on for ever.
             self._context.exit, self._context.next_step = Exit.RESTART, path
@@ -156,17 +160,20 @@ class Body:
         # Looked at once: a runtime that dies after the next step was claimed fails that step.
         comes_after = self._exit(decided)
         claim_next = comes_after is None and self._goes_on(decided)
+        holdings = context.holdings.unwritten()
         with run_scope(context.placement.tenant_id):
             written = write_checkpoint(
                 context.placement,
                 concluded.record,
                 decided,
                 claim_next_for=self._machine.node_name if claim_next else "",
+                holdings=holdings,
                 may_repeat=self._may_repeat,
             )
         if written is None:
             context.lost = True
             raise Ignore("refused by the fence")
+        context.holdings.written(holdings)
         if concluded.record.costs:
             context.run.budget.run_spent = dict(concluded.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)

@@ -26,7 +26,9 @@ from executions.worker.journals import JournalLoop
 from executions.worker.lease import LeaseLoop, kill_runtimes
 from executions.worker.links import Links
 from executions.worker.machine import Machine
+from executions.worker.periodic import Periodic
 from executions.worker.reaper import end_boot
+from executions.worker.sweeper import Sweeper
 from executions.worker.tick import Tick
 from orchestrator.core.errors import IsolaneError
 from resources.runtimes.base import RuntimeStartError
@@ -46,6 +48,7 @@ class _Process:
     tick: Tick | None = None
     journals: JournalLoop | None = None
     admission: AdmissionLoop | None = None
+    sweeper: Sweeper | None = None
 
 
 def current_machine() -> Machine:
@@ -135,13 +138,26 @@ def _register(machine: Machine) -> None:
     machine.renewed()
     _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
     _Process.journals, _Process.admission = JournalLoop(machine), AdmissionLoop()
+    _Process.sweeper = Sweeper()
     machine.admit = _Process.admission.ask
-    for loop in (_Process.lease, _Process.tick, _Process.journals, _Process.admission):
+    for loop in _loops():
         loop.start()
     if settings.ENV.ready_file:
         said = f"{os.getpid()} {machine.node_name}"
         Path(settings.ENV.ready_file).write_text(said, encoding="utf-8")
     logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": machine.node_name})
+
+
+def _loops() -> list[Periodic | AdmissionLoop]:
+    """Those that were started, the lease first."""
+    loops = (
+        _Process.lease,
+        _Process.tick,
+        _Process.journals,
+        _Process.sweeper,
+        _Process.admission,
+    )
+    return [loop for loop in loops if loop is not None]
 
 
 def _on_shutting_down(**_: Any) -> None:
@@ -164,9 +180,8 @@ def _on_shutdown(**_: Any) -> None:
     if _Process.machine is None:
         return
     machine = _Process.machine
-    for loop in (_Process.admission, _Process.journals, _Process.tick, _Process.lease):
-        if loop is not None:
-            loop.stop()
+    for loop in reversed(_loops()):
+        loop.stop()
     for backend in machine.backends.values():
         backend.stop()
     if _Process.lease is None:

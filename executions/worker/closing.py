@@ -15,14 +15,24 @@ from executions.semantics.attempts import OVERDUE, Attempt
 from executions.semantics.decisions import after_loss
 from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
-from executions.transitions.close import close_execution, hand_back, restart, set_outcome
+from executions.transitions.close import (
+    UNKNOWN,
+    Settlement,
+    close_execution,
+    hand_back,
+    restart,
+    set_outcome,
+)
 from executions.transitions.fence import Placement
 from executions.worker.contexts import Exit, OpenContext
+from executions.worker.identity import ids
 from executions.worker.machine import Machine
+from executions.worker.resources import revoke_issued, runtime_is_gone, settlement_of
+from isolane.providers.base import DISPOSE_SECONDS
 from isolane.results import Code
-from tenants.selectors import schema_of
 
 CLOSE_SECONDS = 4
+CLOSE_SECONDS_MAX = 30  # however many handles are open
 MAX_LOSSES = 5
 logger = logging.getLogger(__name__)
 
@@ -30,6 +40,7 @@ logger = logging.getLogger(__name__)
 def close_context(machine: Machine, context: OpenContext) -> None:
     """Tear down, then write what comes after it, unless the placement is lost."""
     tear_down(context)
+    revoke_issued(context)
     if context.lost:
         return
     try:
@@ -48,15 +59,18 @@ def close_context(machine: Machine, context: OpenContext) -> None:
 
 
 def _leave(context: OpenContext) -> ExecutionState | None:
+    settlement = settlement_of(context)
     if context.exit is not Exit.PARKED:
-        return close_execution(context.placement)
-    return hand_back(context.placement, reason="waits without a slot", lost=False)
+        return close_execution(context.placement, settlement)
+    return hand_back(
+        context.placement, reason="waits without a slot", lost=False, settlement=settlement
+    )
 
 
 def _restart(machine: Machine, context: OpenContext) -> None:
     """The runtime is dead and the run goes on: a new placement here, from the checkpoint."""
     placement = context.placement
-    epoch = restart(placement, reason="its runtime ended")
+    epoch = restart(placement, reason="its runtime ended", settlement=settlement_of(context))
     if epoch is None:
         return  # cancelled meanwhile, or over: the loop ends it
     spec = ChainSpec(
@@ -74,14 +88,25 @@ def tear_down(context: OpenContext) -> None:
     """End the runtime's part of the context."""
     if context.runtime is None:
         return
-    for error in context.runtime.close(CLOSE_SECONDS):
+    # Each disposal has its own time; the runtime takes along what does not end in it.
+    seconds = CLOSE_SECONDS + DISPOSE_SECONDS * context.holdings.open_handles()
+    for error in context.runtime.close(min(seconds, CLOSE_SECONDS_MAX)):
         logger.error(
-            "teardown: %s", error, extra={"event": "TEARDOWN_FAILED", **ids(context.placement)}
+            "teardown: %s",
+            context.run.memory.masker.mask(error),
+            extra={"event": "TEARDOWN_FAILED", **ids(context.placement)},
         )
+    runtime_is_gone(context)
 
 
 def end_without_link(
-    placement: Placement, *, reason: str, lost: bool, cancel: bool = False, overdue: bool = False
+    placement: Placement,
+    *,
+    reason: str,
+    lost: bool,
+    cancel: bool = False,
+    overdue: bool = False,
+    settlement: Settlement | None = UNKNOWN,
 ) -> None:
     """End a placement in which no link is active: closed if its run has an outcome, else back to the queue."""
     settled = False
@@ -93,10 +118,16 @@ def end_without_link(
             end_overdue(placement)
         elif found := cut(placement):
             settled = _settle(placement, found, lost=lost)
-        if close_execution(placement) is not None:
+        if close_execution(placement, settlement) is not None:
             return
         # What a loss came to is a checkpoint, and only losses without one between them are counted.
-        if hand_back(placement, reason=reason, lost=lost, counted=lost and not settled):
+        if hand_back(
+            placement,
+            reason=reason,
+            lost=lost,
+            counted=lost and not settled,
+            settlement=settlement,
+        ):
             logger.warning(
                 "handed back: %s", reason, extra={"event": "HANDED_BACK", **ids(placement)}
             )
@@ -122,12 +153,3 @@ def _settle(placement: Placement, found: Cut, *, lost: bool) -> bool:
     attempt = Attempt(run, found.path, number=found.attempt, version=found.version)
     concluded = attempt.cut(decided)
     return write_checkpoint(placement, concluded.record, concluded.decided) is not None
-
-
-def ids(placement: Placement) -> dict[str, object]:
-    """What every log line of a run carries."""
-    return {
-        "execution_id": str(placement.execution_id),
-        "tenant_id": schema_of(placement.tenant_id),
-        "epoch": placement.epoch,
-    }

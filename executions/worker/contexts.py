@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from uuid import UUID
 
+from django.utils import timezone
+
+from executions.semantics.holdings import Holdings
 from executions.semantics.resumable import Resumable
 from executions.transitions.claim import Claim
 from executions.transitions.fence import Placement
 from executions.worker.journal import Journal
+from resources.issuers.base import FarThing, Issuer
 from resources.runtimes.base import Runtime
 
 Key = tuple[UUID, int]
@@ -43,6 +47,8 @@ class OpenContext:
     next_step: str = ""  # as the last checkpoint has it
     ahead: Claim | None = None  # on that step, made with that checkpoint
     journal: Journal | None = None  # of the attempt that runs now
+    holdings: Holdings = field(default_factory=lambda: Holdings(now=timezone.now))
+    issued: list[tuple[Issuer, FarThing]] = field(default_factory=list)  # and not yet revoked
     lost: bool = False  # the placement is over for us: dispose, write nothing
 
     @property

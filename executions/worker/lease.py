@@ -17,11 +17,13 @@ from executions.placement.admission import Placed
 from executions.placement.workers import Held, renew
 from executions.scope import run_scope
 from executions.states import StepState
+from executions.transitions.close import UNKNOWN, Settlement
 from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
+from executions.worker.resources import settlement_of
 from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
@@ -133,11 +135,21 @@ class LeaseLoop(Periodic):
         cancel: bool = False,
         overdue: bool = False,
     ) -> None:
+        # What was issued is left to the sweeper: the lease must not wait for far sides.
+        settlement: Settlement | None = UNKNOWN
         if context := self._machine.contexts.get(placement.key):
             if not self._machine.contexts.abandon(context):
                 return  # a link has come meanwhile
             tear_down(context)
-        end_without_link(placement, reason=reason, lost=lost, cancel=cancel, overdue=overdue)
+            settlement = settlement_of(context)
+        end_without_link(
+            placement,
+            reason=reason,
+            lost=lost,
+            cancel=cancel,
+            overdue=overdue,
+            settlement=settlement,
+        )
 
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""

@@ -15,12 +15,18 @@ from executions.chain import ChainSpec, following
 from executions.chain import Links as Rest
 from executions.resumption import resumable
 from executions.scope import run_scope
+from executions.semantics.attempts import Failure
 from executions.transitions.claim import Claim, Refusal, claim_step
 from executions.transitions.fence import Placement
 from executions.worker.body import Body, StepFailed
 from executions.worker.closing import close_context
 from executions.worker.contexts import OpenContext
+from executions.worker.granting import NotGranted, grant_resources
+from executions.worker.identity import ids
 from executions.worker.machine import Machine
+from executions.worker.resources import hear
+from isolane.results import Code
+from orchestrator.core.logs import bind, unbind
 from resources.runtimes.base import Placement as RuntimePlacement
 from resources.runtimes.base import RuntimeStartError
 from tenants.selectors import schema_of
@@ -41,7 +47,7 @@ class Note:
     refusal: Refusal | None = None
     context: OpenContext | None = None
     claim: Claim | None = None
-    error: str = ""
+    error: Failure | None = None  # the context could not be opened
     rested: bool = False  # its body has ended
 
 
@@ -65,8 +71,10 @@ class Links:
             note.refusal = Refusal.STALE
             return
         if ahead := self._machine.contexts.join_ahead(placement.key, path):
+            bind(ids(placement))
             note.context, note.claim = ahead
             return
+        bind(ids(placement))
         with run_scope(placement.tenant_id):
             claimed = claim_step(placement, path, worker=self._machine.node_name)
             if isinstance(claimed, Refusal):
@@ -75,12 +83,12 @@ class Links:
             # An error from here on leaves a claim that nobody works on; the loop finds it and hands it back.
             context = self._machine.contexts.join(placement, lambda: _new_context(placement))
         note.context, note.claim = context, claimed
-        note.error = self._open(context)
+        note.error = self._open(context, seconds_left=claimed.left_s)
 
-    def _open(self, context: OpenContext) -> str:
+    def _open(self, context: OpenContext, *, seconds_left: float) -> Failure | None:
         """Start the runtime and open the context in it, unless an earlier link has; returns what went wrong."""
         if context.runtime is not None:
-            return ""
+            return None
         identity = RuntimePlacement(
             tenant_id=schema_of(context.placement.tenant_id),
             tenant_number=context.placement.tenant_id,
@@ -90,13 +98,25 @@ class Links:
             request_id=context.run.request_id,
         )
         try:
-            context.runtime = self._machine.backends[context.run.isolation].start(identity)
+            grants = grant_resources(context, seconds_left=seconds_left)
+            context.holdings.granted(grants)
+            context.runtime = self._machine.backends[context.run.isolation].start(
+                identity, grants=grants, on_resource=lambda frame: hear(context, frame)
+            )
             context.runtime.open()
+        except NotGranted as refused:
+            logger.warning(
+                "not granted: %s",
+                refused.message,
+                extra={"event": "RESOURCE_NOT_GRANTED", **ids(context.placement)},
+            )
+            return Failure(code=refused.code, message=refused.message)
         except RuntimeStartError as error:
             # Why is for the operator: it may name paths and packages of the machine.
             logger.error("runtime not started: %s", error, extra={"event": "RUNTIME_NOT_STARTED"})  # noqa: TRY400 - no trace wanted
-            return "The runtime could not be started; the worker's log says why."
-        return ""
+            message = "The runtime could not be started; the worker's log says why."
+            return Failure(code=Code.RESOURCE_ERROR, message=message)
+        return None
 
     # --- the body
     def run(self, task_id: str, path: str, rest: Rest) -> Rest:
@@ -149,6 +169,7 @@ class Links:
                 close_context(self._machine, note.context)
         finally:
             self._machine.contexts.link_ends(note.placement.key)
+            unbind()
 
 
 def _new_context(placement: Placement) -> OpenContext:

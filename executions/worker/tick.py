@@ -4,16 +4,13 @@ Timing: background-worker, in a thread with its own connection: it goes on when 
 Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. Failure: logged, tried again.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from django.conf import settings
-from django.db import connection
 
 from executions.dispatch import admit_and_send
 from executions.services.offboarding import advance_deletions
 from executions.services.stranded import settle_stranded
 from executions.services.waking import wake_due
+from executions.worker.locks import advisory_lock
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.reaper import reap
@@ -30,7 +27,7 @@ class Tick(Periodic):
 
     def turn(self) -> None:
         """Do what is due, unless another worker is at it."""
-        with _lock() as held:
+        with advisory_lock(TICK_LOCK) as held:
             if not held:
                 return
             # Admission before what others may take time for, or run into.
@@ -41,17 +38,3 @@ class Tick(Periodic):
                 admit_and_send()
             settle_stranded()
             advance_deletions()
-
-
-@contextmanager
-def _lock() -> Iterator[bool]:
-    """A lock of the connection's session, so that it goes with the connection if this process dies."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [TICK_LOCK])
-        held: bool = cursor.fetchone()[0]
-    try:
-        yield held
-    finally:
-        if held:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [TICK_LOCK])

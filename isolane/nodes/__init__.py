@@ -1,5 +1,5 @@
 """The built-in nodes."""
 
-from isolane.nodes import data, flow, human
+from isolane.nodes import cache, data, flow, http, human, llm, resources, sql
 
-__all__ = ["data", "flow", "human"]
+__all__ = ["cache", "data", "flow", "http", "human", "llm", "resources", "sql"]

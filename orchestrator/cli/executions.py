@@ -14,7 +14,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from executions.api.history_serializers import CostSerializer, EventSerializer
+from executions.api.history_serializers import CostSerializer, EventSerializer, LogSerializer
 from executions.api.serializers import ExecutionDetailSerializer
 from executions.api.withholding import event_without_data, run_without_data
 from executions.blueprint.amounts import amount_text
@@ -29,6 +29,7 @@ from executions.services.executions import Request, Submitted, request_cancel, s
 from executions.services.executions import replay as replay_run
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from orchestrator.cli.django import CONSOLE
+from orchestrator.cli.ledger import list_unclean, resources
 from orchestrator.cli.platform import PlatformGroup
 from orchestrator.cli.texts import input_pair, plain, typed_inputs
 from orchestrator.cli.viewer import HINT, Viewer, tenant_options
@@ -51,6 +52,10 @@ idempotency_key_option = click.option(
 @click.group(cls=PlatformGroup)
 def executions() -> None:
     """Runs of a tenant: submit, replay, follow, show and cancel them."""
+
+
+executions.add_command(resources)
+executions.add_command(list_unclean)
 
 
 # --- doing
@@ -211,13 +216,26 @@ def events(execution_id: str, tenant: str, api_key: str | None, after: int) -> N
 @tenant_options
 @click.option("--step", default="", help="Only what this step says.")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
-def logs(*, execution_id: str, tenant: str, api_key: str | None, step: str, follow: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+def logs(
+    *,
+    execution_id: str,
+    tenant: str,
+    api_key: str | None,
+    step: str,
+    follow: bool,
+    as_json: bool,
+) -> None:
     """Print what a run's steps say; what is sensitive is masked."""
     viewer = Viewer(tenant, api_key)
     with tenant_scope(viewer.tenant):
         run = find_execution(execution_id, viewer.reach)
         viewer.require_data(_blueprint(run))
     for line in _lines(viewer, run, step=step, follow=follow):
+        if as_json:
+            said = LogSerializer(line, context={"tenant_id": viewer.tenant.schema}).data
+            click.echo(json.dumps(said, default=str))
+            continue
         where = f"{line.step}#{line.attempt}"
         click.echo(f"{line.at:%H:%M:%S} {where} {line.level} {plain(line.message)}")
 

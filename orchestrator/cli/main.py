@@ -50,6 +50,13 @@ COMMANDS = {
     "approvals": Entry(
         at="approvals:approvals", help="List, approve, reject what a tenant's runs ask people."
     ),
+    "resources": Entry(
+        at="resources:resources", help="Define, list, show, delete what a tenant's runs may use."
+    ),
+    "secrets": Entry(
+        at="secrets:secrets",
+        help="Set, list, delete a tenant's secrets; rotate the encryption key.",
+    ),
     "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
     "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
     "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),

@@ -33,6 +33,7 @@ from executions.states import ExecutionState, StepState
 from isolane.text import MESSAGE_MAX, storable
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.local_nodes import local_runner, node_options, nodes_in
+from orchestrator.cli.local_resources import local_grants
 from orchestrator.cli.places import Places
 from orchestrator.cli.texts import FILE, input_pair, located, plain, text_of, typed_inputs
 from resources.runtimes.base import RuntimeBackend
@@ -64,6 +65,12 @@ ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
     type=click.Choice(["approve", "reject"]),
     help="To whatever the run asks; else it is asked here.",
 )
+@click.option(
+    "--resources",
+    "definitions",
+    type=FILE,
+    help="A YAML file with the definitions that the blueprint names: type, config, secrets, scope.",
+)
 @node_options
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON, for programs.")
 def run(
@@ -73,6 +80,7 @@ def run(
     pairs: tuple[str, ...],
     seed: int | None,
     answer: str | None,
+    definitions: Path | None,
     packages: tuple[str, ...],
     tasks: tuple[str, ...],
     paths: tuple[Path, ...],
@@ -87,16 +95,19 @@ def run(
     \b
     isolane run examples/greeting.yaml --local --input name=Ada
     isolane run flows/shout.yaml --local --package greetings --input name=Ada --seed 7
+    isolane run flows/sync.yaml --local --resources flows/resources.yaml
     """
     inputs = dict(input_pair(pair) for pair in pairs)
     with local_runner(file, packages=packages, tasks=tasks, paths=paths) as backend:
         places = Places(file=file, source=_checked(file, backend))
+        grants = local_grants(places.source.document, definitions)
         with _cancelled_by_signal() as cancelled, typed_inputs():
             engine = LocalEngine(
                 places.source.document,
                 inputs,
                 backend=backend,
                 watcher=Terminal(places, answer=answer, cancelled=cancelled),
+                grants=grants,
                 seed=seed,
                 cancelled=cancelled,
             )
@@ -218,6 +229,10 @@ def _print_run(run: LocalRun, *, as_json: bool) -> None:
     click.secho(f"{told} (seed {run.seed})", bold=True)
     for kind, amount in run.costs.items():
         click.echo(f"cost: {amount_text(amount)} {kind}")
+    for held in run.resources:
+        click.echo(
+            plain(f"resource: {held.resource_id} {held.ended or 'open'} {held.error}".rstrip())
+        )
     if run.state is ExecutionState.SUCCEEDED:
         _print_json(run.steps[-1].output if run.outputs is None else run.outputs)
 

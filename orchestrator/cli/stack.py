@@ -34,7 +34,8 @@ def say(line: str) -> None:
 def up(workers: int, port: int, flower_port: int) -> None:
     """Run servers, web, workers and Flower until Ctrl-C; data is kept between starts.
 
-    PostgreSQL and Valkey are embedded unless DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL name others.
+    PostgreSQL, Valkey and the run cache are embedded unless DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL name others;
+    beside those, ISOLANE_CACHE_URL names a run cache.
     """
     home = env.home(os.environ)
     options = StackOptions(
@@ -95,6 +96,7 @@ def status(*, as_json: bool) -> None:
         table.add_row(name, str(pid), running, state.nodes.get(name, ""))
     CONSOLE.print(table)
     CONSOLE.print(f"Admin {state.admin_url}  API docs {state.docs_url}  Flower {state.flower_url}")
+    CONSOLE.print(f"Run cache {state.cache_address or 'none: set ISOLANE_CACHE_URL'}")
 
 
 @click.command()

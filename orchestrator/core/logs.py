@@ -2,9 +2,13 @@
 
 import json
 import logging
+from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from orchestrator.core.request_ids import current_request_id
+
+_bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})
 
 EXTRA_FIELDS = (
     "event",
@@ -14,8 +18,21 @@ EXTRA_FIELDS = (
     "step",
     "epoch",
     "worker",
+    "resource",
+    "resource_type",
+    "resource_id",
     "request_id",
 )
+
+
+def bind(fields: Mapping[str, object]) -> None:
+    """Have every line that this thread writes carry these fields, whoever writes it, until `unbind`."""
+    _bound.set(fields)
+
+
+def unbind() -> None:
+    """Lines are nobody's again."""
+    _bound.set({})
 
 
 class JsonFormatter(logging.Formatter):
@@ -33,11 +50,12 @@ class JsonFormatter(logging.Formatter):
         }
         if request_id := _request_id(record):
             line["request_id"] = request_id
+        bound = _bound.get()
         line.update(
             {
                 key: value
                 for key in EXTRA_FIELDS
-                if (value := getattr(record, key, None)) is not None
+                if (value := getattr(record, key, bound.get(key))) is not None
             }
         )
         if record.exc_info:

@@ -61,6 +61,11 @@ class EmbeddedPaths:
         return self.home / "valkey"
 
     @property
+    def run_cache(self) -> Path:
+        """The run cache's working directory: its configuration, nothing else."""
+        return self.home / "run-cache"
+
+    @property
     def postgres(self) -> Path:
         """What belongs to PostgreSQL, its link resolved: valid after `prepare`."""
         return (self.home / "postgres").resolve()
@@ -68,6 +73,11 @@ class EmbeddedPaths:
     @property
     def postgres_data(self) -> Path:
         return self.postgres / "data"
+
+    @property
+    def customer_data(self) -> Path:
+        """The data of the PostgreSQL that stands for a customer's, in demos and tests."""
+        return self.postgres / "customer"
 
     @property
     def postgres_sockets(self) -> Path:
@@ -89,7 +99,7 @@ class EmbeddedPaths:
         """Create what is missing; directories that exist keep their permissions."""
         account = server_account()
         self.prepare_home()
-        for directory in (self.logs, self.valkey, self.sockets):
+        for directory in (self.logs, self.valkey, self.run_cache, self.sockets):
             make_private_directory(directory)
         if account is None:
             make_private_directory(self.home / "postgres")

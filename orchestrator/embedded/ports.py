@@ -1,11 +1,30 @@
-"""Ports for the HTTP services; the embedded servers need none."""
+"""Ports on this machine: for the HTTP services, and for what runs reach over TCP."""
 
 from __future__ import annotations
 
 import socket
+import weakref
+
+LOOPBACK = "127.0.0.1"
 
 
-def choose_port(preferred: int, host: str = "127.0.0.1") -> tuple[int, bool]:
+class ReservedPort:
+    """A free port, ours for as long as this object lives.
+
+    It is bound and not listened on: the kernel gives it to nobody who asks for any free port, while a
+    server that is told its number can listen there, also when it is started again after a crash.
+    """
+
+    def __init__(self) -> None:
+        holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        weakref.finalize(self, holder.close)
+        # Servers set it as well; only then may both be bound.
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((LOOPBACK, 0))
+        self.number: int = holder.getsockname()[1]
+
+
+def choose_port(preferred: int, host: str = LOOPBACK) -> tuple[int, bool]:
     """A port to listen on, and whether `preferred` was taken so that it is another one."""
     try:
         return _bind(host, preferred), False

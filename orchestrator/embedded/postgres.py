@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +12,13 @@ import psycopg
 from orchestrator.embedded import postgres_roles
 from orchestrator.embedded.account import server_account
 from orchestrator.embedded.child import Child
-from orchestrator.embedded.leftovers import wait_unused
 from orchestrator.embedded.paths import EmbeddedPaths
-from orchestrator.embedded.postgres_cluster import SERVER_ENVIRONMENT, Cluster
+from orchestrator.embedded.postgres_cluster import NOT_DURABLE, Cluster
 from orchestrator.embedded.postgres_install import usable_install
 from orchestrator.embedded.secrets import Secrets
 
 # Part of the socket's name. Said everywhere, because PGPORT in the environment changes the default.
 PORT = 5432
-PREDECESSOR_TIMEOUT = 30.0  # seconds
-POLL_INTERVAL = 0.05  # seconds
-
-# For data that nobody will miss: tests and demos.
-NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 class EmbeddedPostgres:
@@ -63,48 +56,15 @@ class EmbeddedPostgres:
 
     def prepare(self) -> None:
         """Make the cluster if there is none, and clear what a killed server left behind."""
-        data = self._paths.postgres_data
-        if not data.exists():
-            self._cluster.make(self._secrets.postgres_superuser_password, durable=self._durable)
-        self._cluster.check_version()
-        wait_unused(data, "postgres", timeout=PREDECESSOR_TIMEOUT)
-        # Nobody works here, but the pid in it may belong to another process of the user by now,
-        # for which PostgreSQL would refuse to start.
-        (data / "postmaster.pid").unlink(missing_ok=True)
+        self._cluster.prepare(self._secrets.postgres_superuser_password, durable=self._durable)
 
     def command(self) -> list[str]:
         """The argv that runs the server in the foreground."""
-        settings = {
-            "listen_addresses": "",
-            "port": str(PORT),
-            "unix_socket_directories": _list_item(self._paths.postgres_sockets),
-            "unix_socket_permissions": "0700",
-            "max_connections": "200",
-            **({} if self._durable else NOT_DURABLE),
-            **self._settings,
-        }
-        program = self._cluster.install / "bin" / "postgres"
-        argv = [str(program), "-D", str(self._paths.postgres_data)]
-        for name, value in settings.items():
-            argv += ["-c", f"{name}={value}"]
-        return argv
+        return self._cluster.command(self._all_settings)
 
     def child(self) -> Child:
         """The server as the supervisor runs it."""
-        account = self._cluster.account
-        return Child(
-            name="postgres",
-            argv=tuple(self.command()),
-            env=SERVER_ENVIRONMENT,
-            cwd=self._paths.postgres,
-            user=account.uid if account else None,
-            group=account.gid if account else None,
-            stop_signal=signal.SIGINT,  # fast shutdown: ends the sessions, not only waits for them
-            stop_timeout=30,
-            death_signal=signal.SIGINT,
-            ready=self.is_ready,
-            ready_timeout=60,  # recovery after a crash may take a while
-        )
+        return self._cluster.child("postgres", self._all_settings, ready=self.is_ready)
 
     def is_ready(self) -> bool:
         """Whether the server answers a query."""
@@ -123,6 +83,18 @@ class EmbeddedPostgres:
                 owner_password=self._secrets.postgres_owner_password,
                 login_password=self._secrets.postgres_login_password,
             )
+
+    @property
+    def _all_settings(self) -> dict[str, str]:
+        return {
+            "listen_addresses": "",
+            "port": str(PORT),
+            "unix_socket_directories": _list_item(self._paths.postgres_sockets),
+            "unix_socket_permissions": "0700",
+            "max_connections": "200",
+            **({} if self._durable else NOT_DURABLE),
+            **self._settings,
+        }
 
     @cached_property
     def _cluster(self) -> Cluster:

@@ -1,4 +1,4 @@
-"""The data directory of an embedded PostgreSQL.
+"""The data directory of an embedded PostgreSQL, and the server on it.
 
 Timing: before the server is first started; a cluster takes seconds to make, two minutes at most. Model: sync.
 Guarantee: idempotent; it is made beside its place and renamed, so one cut in the middle is made anew.
@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.embedded.account import Account
+from orchestrator.embedded.child import Child
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.leftovers import wait_unused
 from orchestrator.embedded.postgres_install import server_version
@@ -24,6 +26,10 @@ from orchestrator.embedded.private_files import replace_private
 # Nothing of ours: PG* variables would change the server, and our secrets are not its business.
 SERVER_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 INITDB_TIMEOUT = 120.0  # seconds
+PREDECESSOR_TIMEOUT = 30.0  # seconds
+
+# For data that nobody will miss: tests and demos.
+NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +39,45 @@ class Cluster:
     data: Path
     install: Path
     account: Account | None
+
+    def prepare(self, superuser_password: str, *, durable: bool) -> None:
+        """Make the cluster if there is none, and clear what a killed server left behind."""
+        if not self.data.exists():
+            self.make(superuser_password, durable=durable)
+        self.check_version()
+        wait_unused(self.data, "postgres", timeout=PREDECESSOR_TIMEOUT)
+        # Nobody works here, but the pid in it may belong to another process of the user by now,
+        # for which PostgreSQL would refuse to start.
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the data, once a predecessor is gone; no error if there is none."""
+        wait_unused(self.data, "postgres", timeout=PREDECESSOR_TIMEOUT)
+        if self.data.exists():
+            shutil.rmtree(self.data)
+
+    def command(self, settings: Mapping[str, str]) -> list[str]:
+        """The argv that runs the server in the foreground."""
+        argv = [str(self.install / "bin" / "postgres"), "-D", str(self.data)]
+        for name, value in settings.items():
+            argv += ["-c", f"{name}={value}"]
+        return argv
+
+    def child(self, name: str, settings: Mapping[str, str], *, ready: Callable[[], bool]) -> Child:
+        """The server as the supervisor runs it."""
+        return Child(
+            name=name,
+            argv=tuple(self.command(settings)),
+            env=SERVER_ENVIRONMENT,
+            cwd=self.data.parent,
+            user=self.account.uid if self.account else None,
+            group=self.account.gid if self.account else None,
+            stop_signal=signal.SIGINT,  # fast shutdown: ends the sessions, not only waits for them
+            stop_timeout=30,
+            death_signal=signal.SIGINT,
+            ready=ready,
+            ready_timeout=60,  # recovery after a crash may take a while
+        )
 
     def check_version(self) -> None:
         """Raise if the data was made by another major version, which the server cannot read."""

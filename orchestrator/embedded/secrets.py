@@ -34,6 +34,7 @@ class Secrets:
     postgres_owner_password: str = field(default_factory=_password)
     postgres_login_password: str = field(default_factory=_password)
     valkey_password: str = field(default_factory=_password)
+    run_cache_password: str = field(default_factory=_password)
     django_secret_key: str = field(default_factory=_django_secret_key)
     encryption_key: str = field(default_factory=_fernet_key)
     flower_password: str = field(default_factory=_password)

@@ -1,4 +1,4 @@
-"""Both embedded servers together, as the CLI and the tests use them."""
+"""The embedded servers together, as the CLI and the tests use them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.postgres import EmbeddedPostgres
+from orchestrator.embedded.run_cache import EmbeddedRunCache
 from orchestrator.embedded.secrets import Secrets, load_secrets
 from orchestrator.embedded.valkey import EmbeddedValkey
 
@@ -31,10 +32,11 @@ class EmbeddedServers:
         self.paths.prepare()
         self.postgres.prepare()
         self.valkey.prepare()
+        self.run_cache.prepare()
 
     def children(self) -> list[Child]:
         """The servers for the supervisor; each is ready when it answers."""
-        return [self.postgres.child(), self.valkey.child()]
+        return [self.postgres.child(), self.valkey.child(), self.run_cache.child()]
 
     def bootstrap(self) -> None:
         """Create database and roles, or set them right; needs a running PostgreSQL."""
@@ -55,6 +57,10 @@ class EmbeddedServers:
     def valkey(self) -> EmbeddedValkey:
         return EmbeddedValkey(self.paths, self.secrets, durable=self._durable)
 
+    @cached_property
+    def run_cache(self) -> EmbeddedRunCache:
+        return EmbeddedRunCache(self.paths, self.secrets)
+
     @property
     def login_url(self) -> str:
         """`DATABASE_URL`."""
@@ -74,3 +80,8 @@ class EmbeddedServers:
     def redis_url(self) -> str:
         """`REDIS_URL`, in the form `unix://:password@/path`."""
         return self.valkey.url
+
+    @property
+    def cache_url(self) -> str:
+        """`ISOLANE_CACHE_URL`, as the administrator of users and keys."""
+        return self.run_cache.url

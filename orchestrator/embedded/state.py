@@ -29,6 +29,7 @@ class StackState:
     admin_url: str = ""
     docs_url: str = ""
     flower_url: str = ""
+    cache_address: str = ""
     # What a process started by hand beside the stack needs; orchestrator.env reads it.
     environment: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, int] = field(default_factory=dict)

@@ -2,13 +2,19 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isolane.protocol import Catalogue, Cost, Log, Progress, Run
+from isolane.protocol import Catalogue, Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import StepResult
 
 OnFrame = Callable[[Log | Progress | Cost], None]
+# Raises ProtocolError at what cannot be: then the runtime is ended.
+OnResource = Callable[[Resource], None]
+
+
+def ignore(_: Resource) -> None:
+    """Hear nothing: for runs without resources."""
 
 
 class RuntimeStartError(Exception):
@@ -89,8 +95,17 @@ class RuntimeBackend(ABC):
         """Return what its runtimes can run, or raise RuntimeStartError."""
 
     @abstractmethod
-    def start(self, placement: Placement) -> Runtime:
-        """Return a runtime for this placement, or raise RuntimeStartError."""
+    def start(
+        self,
+        placement: Placement,
+        *,
+        grants: Sequence[Grant] = (),
+        on_resource: OnResource = ignore,
+    ) -> Runtime:
+        """Return a runtime for this placement and its resources, or raise RuntimeStartError.
+
+        `on_resource` hears what becomes of them, in whatever thread uses the runtime.
+        """
 
     @abstractmethod
     def stop(self) -> None:

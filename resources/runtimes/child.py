@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import isolane
-from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, ToRunner
+from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, Resource, ToRunner
 from isolane.stream import Stream, StreamClosedError
-from resources.runtimes.base import RuntimeStartError
+from resources.runtimes.base import OnResource, RuntimeStartError, ignore
 from resources.runtimes.folder import RuntimeFolder
 from resources.runtimes.processes import end_descendants, end_strays
 
@@ -109,10 +109,12 @@ class Child:
         """Empty its folder, so that the next execution finds no files; say whether it is empty."""
         return self._folder.wipe()
 
-    def ask(self, frame: ToRunner, answer: type[F], timeout: float) -> F:
+    def ask(
+        self, frame: ToRunner, answer: type[F], timeout: float, on_resource: OnResource = ignore
+    ) -> F:
         """Send a frame and return its answer; on anything else kill it and raise."""
         try:
-            reply = self._exchange(frame, time.monotonic() + timeout)
+            reply = self._exchange(frame, time.monotonic() + timeout, on_resource)
             if isinstance(reply, answer):
                 return reply
             reason = f"it sent {type(reply).__name__} instead of {answer.__name__}"
@@ -134,12 +136,14 @@ class Child:
         if not complete:  # it died before, and what it started is not below it any more
             end_strays(self._folder.path)
 
-    def _exchange(self, frame: ToRunner, deadline: float) -> Frame:
+    def _exchange(self, frame: ToRunner, deadline: float, on_resource: OnResource) -> Frame:
         self.stream.send(frame, deadline - time.monotonic())
         while True:
             reply = self.stream.receive(deadline - time.monotonic())
+            if isinstance(reply, Resource):
+                on_resource(reply)
             # A thread that a step left may still speak.
-            if not isinstance(reply, Log | Progress | Cost):
+            elif not isinstance(reply, Log | Progress | Cost):
                 return reply
 
     def _spawn(self, sock: socket.socket, options: list[str]) -> subprocess.Popen[bytes]:

@@ -14,16 +14,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from isolane.protocol import Catalogue, Close, Closed, Describe, Open, Ready, Run
+from isolane.protocol import Catalogue, Close, Closed, Describe, Grant, Open, Ready, Run
 from isolane.results import StepResult
 from resources.runtimes.base import (
     Availability,
     OnFrame,
+    OnResource,
     Placement,
     PoolExhaustedError,
     Runtime,
     RuntimeBackend,
     RuntimeStartError,
+    ignore,
 )
 from resources.runtimes.child import Child
 from resources.runtimes.folder import sweep
@@ -74,12 +76,18 @@ class SharedBackend(RuntimeBackend):
         finally:
             child.dispose()
 
-    def start(self, placement: Placement) -> Runtime:
+    def start(
+        self,
+        placement: Placement,
+        *,
+        grants: Sequence[Grant] = (),
+        on_resource: OnResource = ignore,
+    ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
         with self._lock:
             child = self._take(placement.tenant_number) or self._begin()
             self._busy.add(child)
-        return SharedRuntime(self, child, placement)
+        return SharedRuntime(self, child, placement, grants, on_resource)
 
     def stop(self) -> None:
         """End all runners; those in use are disposed of by their users."""
@@ -123,10 +131,19 @@ class SharedBackend(RuntimeBackend):
 class SharedRuntime(Runtime):
     """A runner of the pool while one placement has it."""
 
-    def __init__(self, backend: SharedBackend, child: Child, placement: Placement) -> None:
+    def __init__(
+        self,
+        backend: SharedBackend,
+        child: Child,
+        placement: Placement,
+        grants: Sequence[Grant],
+        on_resource: OnResource,
+    ) -> None:
         self._backend = backend
         self._child = child
         self._placement = placement
+        self._grants = tuple(grants)
+        self._on_resource = on_resource
         self._opened = False
         self._closed = False
         self._lock = threading.Lock()  # held over any look at `_closed` that is acted upon
@@ -149,8 +166,10 @@ class SharedRuntime(Runtime):
             user_id=self._placement.user_id,
             request_id=self._placement.request_id,
             epoch=self._placement.epoch,
+            resources=self._grants,
         )
-        self._child.ask(identity, Ready, _START_TIMEOUT)
+        self._grants = ()  # what they hold is kept no longer than it is needed
+        self._child.ask(identity, Ready, _START_TIMEOUT, self._on_resource)
         self._opened = True
 
     def run(
@@ -158,7 +177,12 @@ class SharedRuntime(Runtime):
     ) -> StepResult:
         """Run one attempt of a step under supervision."""
         return Supervision(
-            self._child, run, deadline=deadline, cancelled=cancelled, on_frame=on_frame
+            self._child,
+            run,
+            deadline=deadline,
+            cancelled=cancelled,
+            on_frame=on_frame,
+            on_resource=self._on_resource,
         ).result()
 
     def close(self, timeout: float) -> tuple[str, ...]:
@@ -183,6 +207,6 @@ class SharedRuntime(Runtime):
         if not self._opened or not self.alive:
             return ()
         try:
-            return self._child.ask(Close(), Closed, timeout).errors
+            return self._child.ask(Close(), Closed, timeout, self._on_resource).errors
         except RuntimeStartError as error:
             return (str(error),)

@@ -1,12 +1,20 @@
 """A backend in memory, for tests: each node does what a script says."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isolane.protocol import Catalogue, NodeDescription, Run
+from isolane.protocol import Catalogue, Grant, NodeDescription, Run
 from isolane.results import Code, StepResult
-from resources.runtimes.base import Availability, OnFrame, Placement, Runtime, RuntimeBackend
+from resources.runtimes.base import (
+    Availability,
+    OnFrame,
+    OnResource,
+    Placement,
+    Runtime,
+    RuntimeBackend,
+    ignore,
+)
 
 Behaviour = Callable[[Run, threading.Event, OnFrame], StepResult]
 
@@ -40,7 +48,7 @@ class StubBackend(RuntimeBackend):
         self._descriptions = descriptions or {}
         self.runs: list[tuple[Placement, Run]] = []
         self.closed: list[Placement] = []
-        self._runtimes: list[StubRuntime] = []
+        self.runtimes: list[StubRuntime] = []
 
     def availability(self) -> Availability:
         """Memory is always there."""
@@ -53,15 +61,21 @@ class StubBackend(RuntimeBackend):
         )
         return Catalogue(nodes=nodes, packages={}, python="stub")
 
-    def start(self, placement: Placement) -> Runtime:
-        """Start another runtime; there is no limit."""
-        runtime = StubRuntime(self, placement)
-        self._runtimes.append(runtime)
+    def start(
+        self,
+        placement: Placement,
+        *,
+        grants: Sequence[Grant] = (),
+        on_resource: OnResource = ignore,
+    ) -> Runtime:
+        """Start another runtime; there is no limit. What it opens is for the script to say."""
+        runtime = StubRuntime(self, placement, tuple(grants), on_resource)
+        self.runtimes.append(runtime)
         return runtime
 
     def stop(self) -> None:
         """Kill all runtimes."""
-        for runtime in self._runtimes:
+        for runtime in self.runtimes:
             runtime.kill()
 
 
@@ -72,9 +86,17 @@ def _description(name: str) -> NodeDescription:
 class StubRuntime(Runtime):
     """Runs the script."""
 
-    def __init__(self, backend: StubBackend, placement: Placement) -> None:
+    def __init__(
+        self,
+        backend: StubBackend,
+        placement: Placement,
+        grants: tuple[Grant, ...],
+        on_resource: OnResource,
+    ) -> None:
         self._backend = backend
-        self._placement = placement
+        self.placement = placement
+        self.grants = grants
+        self.on_resource = on_resource
         self._alive = True
 
     @property
@@ -89,14 +111,14 @@ class StubRuntime(Runtime):
         self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
     ) -> StepResult:
         """Note the run and do what the script says for its node."""
-        self._backend.runs.append((self._placement, run))
+        self._backend.runs.append((self.placement, run))
         missing = fails(Code.SKILL_NOT_FOUND, f"the script has no node {run.uses}")
         return self._backend.script.get(run.uses, missing)(run, cancelled, on_frame)
 
     def close(self, timeout: float) -> tuple[str, ...]:
         """Note the end, once."""
-        if self._placement not in self._backend.closed:
-            self._backend.closed.append(self._placement)
+        if self.placement not in self._backend.closed:
+            self._backend.closed.append(self.placement)
         self._alive = False
         return ()
 

@@ -12,10 +12,20 @@ import threading
 import time
 from dataclasses import replace
 
-from isolane.protocol import COSTS_MAX, Cancel, Cost, Frame, Log, Progress, ProtocolError, Run
+from isolane.protocol import (
+    COSTS_MAX,
+    Cancel,
+    Cost,
+    Frame,
+    Log,
+    Progress,
+    ProtocolError,
+    Resource,
+    Run,
+)
 from isolane.results import Code, StepResult
 from isolane.stream import StreamClosedError
-from resources.runtimes.base import OnFrame
+from resources.runtimes.base import OnFrame, OnResource, ignore
 from resources.runtimes.child import Child
 
 _SLICE = 0.1  # seconds between two looks at everything but the stream
@@ -56,6 +66,7 @@ class Supervision:
         deadline: float,
         cancelled: threading.Event,
         on_frame: OnFrame,
+        on_resource: OnResource = ignore,
     ) -> None:
         self._child = child
         # Only this attempt knows it: a thread that an earlier one has left cannot speak for this one.
@@ -63,6 +74,7 @@ class Supervision:
         self._limit = deadline
         self._cancelled = cancelled
         self._on_frame = on_frame
+        self._on_resource = on_resource
         self._cancelling = False
         self._budget = LogBudget()
         self._costs = 0
@@ -123,6 +135,10 @@ class Supervision:
 
     def _accept(self, frame: Frame) -> StepResult | Log | Progress | Cost | None:
         match frame:
+            case Resource():
+                # Whoever opened it, now or in an earlier step: it is there, and this run's.
+                self._on_resource(frame)
+                return None
             case Log() | Progress() | Cost():
                 # A thread that an earlier step left behind may still speak: not for this step.
                 ours = (frame.step, frame.nonce) == (self._run.step, self._run.nonce)

@@ -1,11 +1,19 @@
 """Runtimes that do what a driver says, and count how often they are closed."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from isolane.protocol import Catalogue, NodeDescription, Run
+from isolane.protocol import Catalogue, Grant, NodeDescription, Run
 from isolane.results import StepResult
-from resources.runtimes.base import Availability, OnFrame, Placement, Runtime, RuntimeBackend
+from resources.runtimes.base import (
+    Availability,
+    OnFrame,
+    OnResource,
+    Placement,
+    Runtime,
+    RuntimeBackend,
+    ignore,
+)
 from tests.model.script import MEND, WORK
 
 Play = Callable[["ScriptedRuntime", Run, threading.Event, OnFrame], StepResult]
@@ -33,7 +41,13 @@ class ScriptedBackend(RuntimeBackend):
         )
         return Catalogue(nodes=nodes, packages={}, python="scripted")
 
-    def start(self, placement: Placement) -> Runtime:
+    def start(
+        self,
+        placement: Placement,
+        *,
+        grants: Sequence[Grant] = (),
+        on_resource: OnResource = ignore,
+    ) -> Runtime:
         """Start another one."""
         runtime = ScriptedRuntime(self, placement)
         self.runtimes.append(runtime)

@@ -207,8 +207,8 @@ def imported(one: Module, *places: str) -> list[str]:
     )
 
 
-API = ("executions.api", "tenants.api", "tenants.middleware")
-SERVICES = ("executions.services", "tenants.services")
+API = ("executions.api", "resources.api", "tenants.api", "tenants.middleware")
+SERVICES = ("executions.services", "resources.services", "tenants.services")
 WORKER = (
     "executions.worker", "executions.tasks", "executions.signals", "executions.chain", "executions.dispatch",
 )  # fmt: skip
@@ -226,7 +226,7 @@ def test_only_the_composition_root_imports_the_api() -> None:
     users = {
         name
         for name, one in modules().items()
-        if imported(one, "executions.api", "tenants.api") and name not in under(*API)
+        if imported(one, "executions.api", "resources.api", "tenants.api") and name not in under(*API)
     }
     assert {name.partition(".")[0] for name in users} <= {"orchestrator"}
 
@@ -295,10 +295,15 @@ def test_requests_neither_begin_nor_commit_a_transaction() -> None:
 
 
 def test_connections_to_the_database_are_opened_by_the_platform_alone() -> None:
-    """Everybody else takes the one of the scope; embedded servers and the check before a start have no scope yet."""
+    """Everybody else takes the one of the scope; embedded servers and the check before a start have no scope yet.
+
+    To databases of customers a run connects from its runtime.
+    """
     opening = {"psycopg.connect", "psycopg.AsyncConnection.connect", "ConnectionPool"}
     openers = {name for name, one in modules().items() if opening & one.calls}
-    assert openers == {"orchestrator.embedded.postgres", "orchestrator.preflight"}
+    theirs = {"isolane.providers.database", "isolane.providers.transport"}  # the latter to HTTP servers
+    ours = {"orchestrator.embedded.postgres", "orchestrator.preflight"}
+    assert openers == ours | theirs | {"orchestrator.embedded.customer"}
 
 
 # --- what authors are told

@@ -54,7 +54,7 @@ def test_every_block_of_python_is_an_example_with_a_file(tmp_path: Path) -> None
 def test_the_tests_of_the_examples_pass(tmp_path: Path) -> None:
     tests = [name for name in written(tmp_path) if name.startswith("test_")]
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    assert "5 passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:django", *tests)
+    assert "6 passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:django", *tests)
 
 
 def test_the_task_functions_are_found_and_work(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from isolane import NodeContext
+from isolane.names import RESOURCE_ID
 from isolane.node import default_registry
 from isolane.results import StepError
 from isolane.testing import NodeRun, node_run, run_node  # noqa: F401 - a fixture is used by name
 from tests import nodes
+from tests.unit.isolane.fake_provider import FakeProvider, a_grant, raising
 
-RECORDED: list[str] = []
+RECORDED: list[object] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -97,6 +99,62 @@ def test_a_failing_teardown_is_said(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError in on_close callback"):
         run_node("test.on_close", file=str(tmp_path / "file"), fail=True)
     assert (tmp_path / "file").read_text() == "last registered\nfirst registered\n"
+
+
+class Closeable:
+    """A fake of an author's own."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture(scope="module")
+def with_resources() -> str:
+    @default_registry.node("test.with_resources")
+    def with_resources(ctx: NodeContext, *, names: list[str]) -> list[object]:
+        RECORDED[:] = [ctx.resource(name) for name in names]
+        return [[ctx.resource_id(name), ctx.check_resource(name)] for name in names]
+
+    return "test.with_resources"
+
+
+def test_an_object_is_handed_out_as_it_is(with_resources: str) -> None:
+    fake, other = Closeable(), Closeable()
+    output = run_node(
+        with_resources, resources={"billing": fake, "shop": other}, names=["billing", "shop"]
+    ).output
+    assert [RECORDED[0] is fake, RECORDED[1] is other, fake.closed] == [True, True, False]
+    assert [RESOURCE_ID.fullmatch(found) is not None for found, _ in output] == [True, True]
+    assert [said for _, said in output] == [{}, {}]
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_a_grant_is_opened_and_disposed_of(
+    with_resources: str, eager: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = FakeProvider()
+    monkeypatch.setattr("isolane.testing.provider_of", provider.find)
+    resources = {"billing": a_grant("of no interest", eager=eager), "fake": Closeable()}
+    output = run_node(with_resources, resources=resources, names=["billing", "fake"]).output
+    assert output[0][1] == {"alive": True}
+    assert provider.created == provider.disposed == ["billing"]
+
+
+def test_a_grant_that_cannot_be_disposed_of_is_said(
+    with_resources: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = FakeProvider()
+    provider.disposing["billing"] = raising(ValueError("away"))
+    monkeypatch.setattr("isolane.testing.provider_of", provider.find)
+    with pytest.raises(RuntimeError, match="resource billing of type fake was not closed"):
+        run_node(with_resources, resources={"billing": a_grant("billing")}, names=["billing"])
+
+
+def test_without_resources_none_is_declared(with_resources: str) -> None:
+    with pytest.raises(StepError, match=r"'billing' is not declared .*: none"):
+        run_node(with_resources, names=["billing"])
 
 
 @pytest.mark.parametrize("unknown", ["nowhere.node", test_it_returns_all_that_the_node_did])

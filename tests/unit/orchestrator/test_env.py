@@ -149,6 +149,50 @@ def test_capacity_must_be_smaller_than_concurrency(tmp_path: Path, capacity: str
         read(tmp_path, ISOLANE_WORKER_CONCURRENCY="4", ISOLANE_WORKER_CAPACITY=capacity)
 
 
+# --- what runs use
+def test_without_more_words_runs_have_no_cache_and_reach_no_closed_network(tmp_path: Path) -> None:
+    found = read(tmp_path)
+    assert (found.cache_url, found.resource_networks, found.secrets_dir) == ("", (), "")
+
+
+def test_a_cache_beside_the_broker(tmp_path: Path) -> None:
+    url = "rediss://:pw@redis.example.com:6381/0"
+    assert read(tmp_path, ISOLANE_CACHE_URL=url).cache_url == url
+    file = tmp_path / "url"
+    file.write_text(url + "\n")
+    assert read(tmp_path, ISOLANE_CACHE_URL_FILE=str(file)).cache_url == url
+
+
+def test_the_broker_is_no_cache(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImproperlyConfigured, match=r"^ISOLANE_CACHE_URL is the server of REDIS_URL"
+    ):
+        read(tmp_path, ISOLANE_CACHE_URL=PRODUCTION["REDIS_URL"].removesuffix("/1"))
+
+
+@pytest.mark.parametrize("between", [",", " ", ", ", "\n"])
+def test_networks(tmp_path: Path, between: str) -> None:
+    given = between.join(["10.1.0.0/16", "192.168.7.9", "FD00:0::/8"])
+    found = read(tmp_path, ISOLANE_RESOURCE_NETWORKS=given).resource_networks
+    assert found == ("10.1.0.0/16", "192.168.7.9/32", "fd00::/8")
+
+
+@pytest.mark.parametrize("wrong", ["10.1.2.3/16", "10.0.0.0/33", "db.internal", "10.0.0.0-10"])
+def test_what_is_no_network_is_named(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^ISOLANE_RESOURCE_NETWORKS: ") as refused:
+        read(tmp_path, ISOLANE_RESOURCE_NETWORKS=f"127.0.0.0/8,{wrong}")
+    assert wrong in str(refused.value)
+    assert "use networks such as 10.1.0.0/16" in str(refused.value)
+
+
+def test_the_folder_of_secrets(tmp_path: Path) -> None:
+    assert read(tmp_path, ISOLANE_SECRETS_DIR="/run/secrets").secrets_dir == "/run/secrets"
+    with pytest.raises(
+        ImproperlyConfigured, match=r"^ISOLANE_SECRETS_DIR is 'secrets'; use an abs"
+    ):
+        read(tmp_path, ISOLANE_SECRETS_DIR="secrets")
+
+
 def test_directories_may_have_blanks_in_their_names(tmp_path: Path) -> None:
     paths = ("/srv/our nodes", "/srv/a,b", "nodes")
     given = os.pathsep.join(("", *paths, ""))

@@ -8,8 +8,15 @@ from typing import Any
 import psycopg
 import pytest
 import redis
+from django.core.exceptions import ImproperlyConfigured
 
-from orchestrator.preflight import ServerUnusable, check_postgres, check_redis
+from orchestrator.preflight import (
+    ServerUnusable,
+    check_cache,
+    check_postgres,
+    check_redis,
+    external_servers,
+)
 
 
 @pytest.fixture
@@ -112,3 +119,15 @@ def test_a_redis_that_is_too_old(monkeypatch: pytest.MonkeyPatch, version: str) 
 def test_a_redis_that_will_do(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setattr(redis.Redis, "from_url", lambda *_, **__: Answering(version))
     check_redis("redis://h/0")
+
+
+def test_a_cache_that_is_away_is_named(closed_port: int) -> None:
+    with pytest.raises(ServerUnusable) as refused:
+        check_cache(f"redis://:hunter2@127.0.0.1:{closed_port}/0", "redis://broker/0")
+    assert one_line(refused).startswith(f"ISOLANE_CACHE_URL: Redis at 127.0.0.1:{closed_port} does")
+
+
+def test_a_cache_alone_is_half_of_the_servers() -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL is not set, but ISOLANE_CACHE"):
+        external_servers({"ISOLANE_CACHE_URL": "redis://:hunter2@cache:6379/0"})
+    assert external_servers({}) is None

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.secrets import Secrets
@@ -35,6 +37,15 @@ def test_what_is_given_stays(tmp_path: Path) -> None:
     assert found["ENCRYPTION_KEYS"] == "newer,older"
 
 
+def test_resources_reach_closed_networks_only_if_somebody_says_so() -> None:
+    name, told = "ISOLANE_RESOURCE_NETWORKS", {"ISOLANE_RESOURCE_NETWORKS": "10.0.0.0/8"}
+    assert platform_environment({}, URLS, Secrets())[name] == ""
+    demo = platform_environment({}, URLS, Secrets(), resource_networks="127.0.0.0/8")
+    assert demo[name] == "127.0.0.0/8"
+    asked = platform_environment(told, URLS, Secrets(), resource_networks="127.0.0.0/8")
+    assert asked[name] == "10.0.0.0/8"
+
+
 class Starting:
     """A supervisor that starts nothing."""
 
@@ -47,19 +58,49 @@ class Starting:
         self.children = {child.name: child for child in children}
 
 
+def starting(supervisor: Any, home: Path) -> Stack:
+    return Stack(
+        supervisor=supervisor,
+        secrets=Secrets(),
+        environment={"ISOLANE_CACHE_URL": "redis://:hunter2@127.0.0.1:7/0"},
+        web_url="",
+        flower_url="",
+        cache_address="127.0.0.1:7",
+        ports=(1, 2),
+        paths=EmbeddedPaths(home),
+    )
+
+
+def test_secrets_of_tenants_reach_the_workers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "ISOLANE_SECRET_ACME__BILLING_PASSWORD"
+    monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("ISOLANE_SECRETS_DIR", "/run/secrets")
+    supervisor: Any = Starting()
+    starting(supervisor, tmp_path).start_processes(2)
+
+    having = {one.name for one in supervisor.children.values() if name in (one.env or {})}
+    assert having == {"worker-1", "worker-2"}
+    for child in supervisor.children.values():
+        assert child.env["ISOLANE_SECRETS_DIR"] == "/run/secrets"
+        assert child.env["ISOLANE_CACHE_URL"] == "redis://:hunter2@127.0.0.1:7/0"
+
+
+def test_the_state_holds_no_secret_of_a_tenant_and_shows_the_cache_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ISOLANE_SECRET_ACME__BILLING_PASSWORD", "hunter3")
+    state = starting(Starting(), tmp_path).describe()
+    assert "hunter3" not in repr(state)
+    assert state.cache_address == "127.0.0.1:7"
+
+
 def test_a_worker_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:
     supervisor: Any = Starting()
     said = EmbeddedPaths(tmp_path).ready_file("worker-1")
     said.write_text("42 w1@here")  # of another day
-    stack = Stack(
-        supervisor=supervisor,
-        secrets=Secrets(),
-        environment={},
-        web_url="",
-        flower_url="",
-        ports=(1, 2),
-        paths=EmbeddedPaths(tmp_path),
-    )
+    stack = starting(supervisor, tmp_path)
     stack.start_processes(1)
 
     assert list(supervisor.children) == ["web", "worker-1", "flower"]

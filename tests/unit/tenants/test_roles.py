@@ -5,15 +5,21 @@ import pytest
 from tenants.roles import Permission, Role, allows
 
 EXPECTED = {
-    Role.VIEWER: {Permission.EXECUTION_VIEW, Permission.BLUEPRINT_VIEW},
+    Role.VIEWER: {
+        Permission.EXECUTION_VIEW,
+        Permission.BLUEPRINT_VIEW,
+        Permission.RESOURCE_VIEW,
+    },
     Role.OPERATOR: {
         Permission.EXECUTION_VIEW,
         Permission.BLUEPRINT_VIEW,
+        Permission.RESOURCE_VIEW,
         Permission.EXECUTION_RUN,
         Permission.EXECUTION_CANCEL,
         Permission.EXECUTION_ANSWER,
     },
-    Role.AUTHOR: set(Permission) - {Permission.TENANT_MANAGE},
+    Role.AUTHOR: set(Permission)
+    - {Permission.RESOURCE_EDIT, Permission.SECRET_EDIT, Permission.TENANT_MANAGE},
     Role.ADMIN: set(Permission),
 }
 

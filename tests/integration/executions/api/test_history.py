@@ -74,6 +74,8 @@ def test_logs_are_those_of_the_tenant_and_of_a_step(runs: dict[str, str], acme: 
         lines = get(client, runs["acme"], "logs")["results"]
         assert [line["message"] for line in lines] == [f"acme {number}" for number in range(1, 6)]
         assert {(line["level"], line["attempt"]) for line in lines} == {("info", 1)}
+        ids = {(line["execution_id"], line["tenant_id"]) for line in lines}
+        assert ids == {(runs["acme"], "acme")}
         of_ship = get(client, runs["acme"], "logs", "?step=ship")
         assert [line["number"] for line in of_ship["results"]] == [5]
         assert get(client, runs["acme"], "logs", "?step=nothing")["results"] == []

@@ -49,6 +49,18 @@ def test_it_names_every_endpoint(document: dict[str, Any]) -> None:
         "diff_blueprint": ("get", "/api/v1/blueprints/{name}/diff"),
         "list_nodes": ("get", "/api/v1/nodes"),
         "get_blueprint_schema": ("get", "/api/v1/blueprint-schema"),
+        "list_execution_resources": ("get", "/api/v1/executions/{id}/resources"),
+        "list_unclean_executions": ("get", "/api/v1/executions/unclean"),
+        "test_resource": ("post", "/api/v1/resources/{name}/test"),
+        "list_resources": ("get", "/api/v1/resources"),
+        "create_resource": ("post", "/api/v1/resources"),
+        "get_resource": ("get", "/api/v1/resources/{name}"),
+        "update_resource": ("put", "/api/v1/resources/{name}"),
+        "delete_resource": ("delete", "/api/v1/resources/{name}"),
+        "list_resource_types": ("get", "/api/v1/resource-types"),
+        "list_secrets": ("get", "/api/v1/secrets"),
+        "put_secret": ("put", "/api/v1/secrets/{name}"),
+        "delete_secret": ("delete", "/api/v1/secrets/{name}"),
     }
 
 
@@ -76,6 +88,18 @@ def test_an_error_of_a_problem_has_path_and_line(document: dict[str, Any]) -> No
     assert set(entry["properties"]) == {"field", "detail", "path", "line"}
     assert entry["properties"]["line"]["type"] == "integer"
     assert entry["required"] == ["detail", "field"]
+
+
+def test_the_value_of_a_secret_is_in_no_answer(document: dict[str, Any]) -> None:
+    with_value = {
+        name
+        for name, schema in document["components"]["schemas"].items()
+        if "value" in schema.get("properties", {})
+    }
+    assert len(with_value) == 1
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            assert not any(name in str(operation["responses"]) for name in with_value)
 
 
 def test_the_list_is_described_as_pages(document: dict[str, Any]) -> None:

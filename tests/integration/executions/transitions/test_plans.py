@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from executions.transitions import answer, checkpoint, claim, close, journal
+from executions.transitions import answer, checkpoint, claim, close, journal, ledger
 from executions.worker.machine import Machine
 from tenants.scope import TenantRef
 from tests.factories import make_placed
@@ -15,11 +15,14 @@ STATEMENTS = {
     "claim": claim.CLAIM,
     "reason": claim.REASON,
     "checkpoint": checkpoint._statement(
-        logs=True, costs=True, variables=True, outputs=True, asks=True, claims=True
+        logs=True, costs=True, variables=True, outputs=True, asks=True, claims=True, held=True
     ),
     "written": checkpoint.WRITTEN,
-    "close": close.CLOSE,
-    "hand back": close.HAND_BACK,
+    "close": close.SETTLING[close.CLOSE],
+    "hand back": close.SETTLING[close.HAND_BACK],
+    "restart": close.SETTLING[close.RESTART],
+    "issue": ledger.ISSUE,
+    "swept": ledger.SWEPT,
     "journal": journal.JOURNAL,
     "answer": answer.ANSWER,
 }

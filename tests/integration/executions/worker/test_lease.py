@@ -166,7 +166,7 @@ def test_a_close_that_could_not_be_written_is_repeated(
     placement: Placement,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail_once(placement: Placement) -> None:
+    def fail_once(placement: Placement, _: object) -> None:
         monkeypatch.undo()
         raise OperationalError("gone")
 
@@ -192,7 +192,7 @@ def test_a_close_that_was_written_without_an_answer_leaves_no_context_behind(
     placement: Placement,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def lose_the_answer(placement: Placement) -> None:
+    def lose_the_answer(placement: Placement, _: object) -> None:
         close_execution(placement)
         raise OperationalError("gone")
 

@@ -216,7 +216,7 @@ def test_a_reference_that_cannot_be_evaluated_fails_the_step(
 def test_a_context_that_cannot_be_opened_fails_step_and_run(
     acme: TenantRef, machine: Machine, links: Links, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise RuntimeStartError("no room")
 
     monkeypatch.setattr(backend_of(machine), "start", refuse)

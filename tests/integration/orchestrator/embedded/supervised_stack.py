@@ -1,4 +1,4 @@
-"""A supervising process for the tests: `python -m … HOME` runs both servers until a signal."""
+"""A supervising process for the tests: `python -m … HOME` runs the servers until a signal."""
 
 import os
 import signal

@@ -49,7 +49,7 @@ def descendants(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 def test_a_signal_ends_it_and_leaves_nothing(paths: EmbeddedPaths, number: signal.Signals) -> None:
     with supervised(paths) as process:
         assert described(paths).pid == process.pid
-        assert set(described(paths).children) == {"postgres", "valkey", "deaf"}
+        assert set(described(paths).children) == {"postgres", "valkey", "run-cache", "deaf"}
         family = descendants(process)
         process.send_signal(number)
         assert process.wait(60) == 0

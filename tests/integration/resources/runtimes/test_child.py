@@ -11,7 +11,16 @@ from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.child import Child
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
 
-SECRETS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "AWS_SECRET_ACCESS_KEY", "PYTHONSTARTUP")
+SECRETS = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "SECRET_KEY",
+    "AWS_SECRET_ACCESS_KEY",
+    "PYTHONSTARTUP",
+    "ISOLANE_CACHE_URL",
+    "ISOLANE_SECRETS_DIR",
+    "ISOLANE_SECRET_ACME__BILLING_PASSWORD",
+)
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_everything_made_is_closed_to_others(places: EmbeddedPaths) -> None:
     places.prepare()
     places.prepare()
 
-    for directory in (places.home, places.logs, places.valkey, places.sockets):
+    for directory in (places.home, places.logs, places.valkey, places.run_cache, places.sockets):
         assert mode(directory) == 0o700
     assert mode(places.postgres_sockets) == 0o700
 

@@ -1,0 +1,64 @@
+"""Endpoints for the ledger of resources.
+
+Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failure: bubble, as a problem.
+"""
+
+from typing import ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from executions.api.callers import caller
+from executions.api.documentation import EXECUTION_ID, READING
+from executions.api.history_serializers import MAX_PAGE, SinceSerializer
+from executions.api.history_views import HistoryView, page, query
+from executions.api.ledger_serializers import (
+    BalanceSerializer,
+    LedgerSerializer,
+    LeftoverSerializer,
+    ResourceRecordSerializer,
+    UncleanSerializer,
+)
+from executions.ledgers import balance, records, unclean, unclean_total
+from tenants.api.permissions import NeedsPermission
+from tenants.roles import Permission
+
+
+class LedgerView(HistoryView):
+    """What a run had of its resources."""
+
+    @extend_schema(
+        operation_id="list_execution_resources",
+        parameters=[EXECUTION_ID, SinceSerializer],
+        responses={200: LedgerSerializer, **READING},
+    )
+    def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
+        """Read every handle and issued thing of a run, and whether all of them are gone."""
+        since = query(SinceSerializer, request)
+        run = self.run(request, id)
+        body = page(records(run, after=since["after"]), ResourceRecordSerializer, "pk", since)
+        return Response(
+            {
+                "execution_id": run.public_id,
+                "tenant_id": caller(request).tenant.schema,
+                "balance": BalanceSerializer(balance(run)).data,
+                **body,
+            }
+        )
+
+
+class UncleanView(NeedsPermission, APIView):
+    """What runs have left behind."""
+
+    permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
+
+    @extend_schema(
+        operation_id="list_unclean_executions", responses={200: UncleanSerializer, **READING}
+    )
+    def get(self, request: Request) -> Response:
+        """Count and list the runs that have ended and still have something at a far side; normally none."""
+        left = unclean(caller(request).blueprints)
+        results = LeftoverSerializer(left[:MAX_PAGE], many=True).data
+        return Response({"total": unclean_total(left), "results": results})

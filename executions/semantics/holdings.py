@@ -1,0 +1,154 @@
+"""What a context holds of its resources: every handle and every issued thing, from first to last. Pure."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from isolane.protocol import Grant, ProtocolError, Resource
+
+MAX_HANDLES = 10_000  # of one context: a step must not fill the ledger
+
+
+class Ended(StrEnum):
+    """How it ended."""
+
+    OPEN = ""
+    DISPOSED = "disposed"  # closed, or revoked, as it should be
+    KILLED = "killed"  # with its runtime
+    SWEPT = "swept"  # settled after its worker was gone
+    FAILED = "failed"  # it never came to be
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holding:
+    """One of them, as it is now."""
+
+    resource_id: str
+    name: str  # as the blueprint calls it
+    type: str
+    definition: str
+    step: str  # that opened it; nothing if the context did
+    opened_at: datetime
+    closed_at: datetime | None = None
+    ended: Ended = Ended.OPEN
+    error: str = ""
+    issued: bool = False  # by the worker, at a far side: it does not go with the runtime
+
+
+class Holdings:
+    """Of one context; safe from any thread."""
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self._granted: dict[str, Grant] = {}
+        self._now = now
+        self._held: dict[str, Holding] = {}
+        self._unwritten: set[str] = set()
+        self._lock = threading.Lock()
+
+    def granted(self, grants: Iterable[Grant]) -> None:
+        """These may be opened from now on."""
+        self._granted = {grant.name: grant for grant in grants}
+
+    def hear(self, frame: Resource) -> Holding:
+        """Believe a runtime what it may say: of resources that were granted, and of handles that are open."""
+        grant = self._granted.get(frame.name)
+        if grant is None:
+            raise ProtocolError(f"Resource: {frame.name[:64]!r} was not granted")
+        with self._lock:
+            held = self._held.get(frame.resource_id)
+            if frame.event in {"allocated", "failed"}:
+                return self._opened(frame, grant, held)
+            if held is None or held.ended or held.name not in self._alike(grant):
+                raise ProtocolError(f"Resource: no handle {frame.resource_id} is open")
+            if frame.event == "disposed":
+                # What could not be closed goes with its runtime.
+                ended = Ended.OPEN if frame.error else Ended.DISPOSED
+                held = self._end(held, ended, frame.error)
+            return held
+
+    def issued(self, grant: Grant, kind: str, far_id: str) -> Holding:
+        """Something exists at a far side, or is about to, until it is revoked; it is in the ledger already."""
+        holding = Holding(
+            resource_id=far_id,
+            name=grant.name,
+            type=kind,
+            definition=grant.definition,
+            step="",
+            opened_at=self._now(),
+            issued=True,
+        )
+        with self._lock:
+            self._held[far_id] = holding
+        return holding
+
+    def revoked(self, far_id: str, error: str = "") -> Holding:
+        """It was taken away again; with an error it may still be there, and the sweeper goes on."""
+        with self._lock:
+            ended = Ended.OPEN if error else Ended.DISPOSED
+            return self._end(self._held[far_id], ended, error)
+
+    def killed(self) -> list[Holding]:
+        """The runtime is gone, and every handle in it."""
+        with self._lock:
+            return [self._end(held, Ended.KILLED, held.error) for held in self._handles()]
+
+    def unwritten(self) -> Sequence[Holding]:
+        """Those that have changed since they were written."""
+        with self._lock:
+            return [self._held[resource_id] for resource_id in sorted(self._unwritten)]
+
+    def written(self, holdings: Iterable[Holding]) -> None:
+        """They are in the database as they are here, unless they have changed meanwhile."""
+        with self._lock:
+            for holding in holdings:
+                if self._held[holding.resource_id] is holding:
+                    self._unwritten.discard(holding.resource_id)
+
+    def open_handles(self) -> int:
+        """How many are open in the runtime."""
+        with self._lock:
+            return len(self._handles())
+
+    def _handles(self) -> list[Holding]:
+        return [held for held in self._held.values() if not held.ended and not held.issued]
+
+    def _opened(self, frame: Resource, grant: Grant, held: Holding | None) -> Holding:
+        if held is not None:
+            raise ProtocolError(f"Resource: handle {frame.resource_id} is there already")
+        if len(self._held) >= MAX_HANDLES:
+            raise ProtocolError(f"Resource: more than {MAX_HANDLES} handles in one context")
+        now = self._now()
+        failed = frame.event == "failed"
+        holding = Holding(
+            resource_id=frame.resource_id,
+            name=frame.name,
+            type=grant.type,
+            definition=grant.definition,
+            step=frame.step,
+            opened_at=now,
+            closed_at=now if failed else None,
+            ended=Ended.FAILED if failed else Ended.OPEN,
+            error=frame.error,
+        )
+        self._keep(holding)
+        return holding
+
+    def _alike(self, grant: Grant) -> set[str]:
+        """Names of one definition in one scope share a handle."""
+        return {
+            name
+            for name, other in self._granted.items()
+            if (other.definition, other.scope) == (grant.definition, grant.scope)
+        }
+
+    def _end(self, held: Holding, ended: Ended, error: str) -> Holding:
+        closed_at = max(self._now(), held.opened_at) if ended else None
+        held = replace(held, ended=ended, closed_at=closed_at, error=error)
+        self._keep(held)
+        return held
+
+    def _keep(self, holding: Holding) -> None:
+        self._held[holding.resource_id] = holding
+        self._unwritten.add(holding.resource_id)

@@ -1,0 +1,76 @@
+"""Bringing all that is sealed, of every tenant, under the newest key.
+
+Timing: request-time, from a command. Model: sync; a tenant after the other. Guarantee: idempotent, as
+resources.services.rotation. Failure: bubble, but for a tenant that is dropped meanwhile; a second run goes on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db import DatabaseError
+from django.db.models import Model
+
+from executions.models import Execution, Step
+from orchestrator.core.errors import NotFound
+from resources.ledger.models import Issued
+from resources.models import Secret
+from resources.services.rotation import Rotated, rotate_column
+from tenants.scope import TenantRef, login_scope, platform_scope, tenant_scope
+from tenants.selectors import all_tenants, tenant_by_schema
+from tenants.services.audit import record
+from tenants.statuses import TenantStatus
+
+# Every column that the key ring has written: of the tables that a tenant has, and of the shared one with its rows.
+SEALED: tuple[tuple[type[Model], str], ...] = (
+    (Secret, "sealed"),
+    (Execution, "sealed_inputs"),
+    (Execution, "sealed_variables"),
+    (Step, "sealed_output"),
+    (Issued, "data"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """What came of one tenant, and how far the rotation is."""
+
+    tenant: str
+    result: Rotated
+    done: int
+    total: int
+
+
+def rotate(*, actor: str) -> Iterator[Progress]:
+    """Rotate every tenant's sealed values, also those of suspended ones; yields after each tenant."""
+    with platform_scope():
+        tenants = [tenant.ref for tenant in all_tenants()]
+    for number, tenant in enumerate(tenants, start=1):
+        result = _rotate_tenant(tenant, actor)
+        yield Progress(tenant=tenant.schema, result=result, done=number, total=len(tenants))
+
+
+def _rotate_tenant(tenant: TenantRef, actor: str) -> Rotated:
+    try:
+        with tenant_scope(tenant, allowed=TenantStatus.any()):
+            result = sum((rotate_column(model, column) for model, column in SEALED), Rotated())
+            record(
+                action="secret.rotate",
+                actor=actor,
+                tenant=tenant,
+                rotated=result.rotated,
+                changed=result.changed,
+                unreadable=result.unreadable,
+            )
+    except DatabaseError:
+        if not _is_gone(tenant):
+            raise
+        return Rotated()
+    return result
+
+
+def _is_gone(tenant: TenantRef) -> bool:
+    try:
+        with login_scope():
+            return tenant_by_schema(tenant.schema).id != tenant.id
+    except NotFound:
+        return True

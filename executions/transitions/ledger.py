@@ -1,0 +1,173 @@
+"""The ledger of a run's resources: what is issued is committed first, what is held rides with the other statements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from executions.semantics.holdings import Holding
+from executions.transitions.fence import FENCE_UNLESS_CANCELLED, Placement, fetch_row
+
+# For statements with a CTE called `run`, which gives the run's id.
+HELD = """, held AS (
+    INSERT INTO executions_resourcerecord
+        (execution_id, epoch, resource_id, name, type, definition, step, opened_at, closed_at, ended, error)
+    SELECT run.id, %(epoch)s::int, h.resource_id, h.name, h.type, h.definition, h.step, h.opened_at, h.closed_at,
+           h.ended, h.error
+    FROM run, unnest(%(held_ids)s::text[], %(held_names)s::text[], %(held_types)s::text[],
+                     %(held_definitions)s::text[], %(held_steps)s::text[], %(held_opened)s::timestamptz[],
+                     %(held_closed)s::timestamptz[], %(held_ended)s::text[], %(held_errors)s::text[])
+              AS h(resource_id, name, type, definition, step, opened_at, closed_at, ended, error)
+    ON CONFLICT (execution_id, resource_id)
+        DO UPDATE SET closed_at = excluded.closed_at, ended = excluded.ended, error = excluded.error
+)"""
+
+# The placement is over: what was revoked leaves the ledger; handles of which nobody has told the end went with their
+# runtime. What is still issued stays open, for the sweeper.
+SETTLED = """, settled AS (
+    DELETE FROM public.ledger_issued i USING run
+    WHERE i.execution_id = run.id AND i.epoch = %(epoch)s::int AND i.far_id = ANY(%(revoked)s::text[])
+), swept AS (
+    UPDATE executions_resourcerecord r SET ended = 'swept', closed_at = greatest(now(), r.opened_at)
+    FROM run
+    WHERE r.execution_id = run.id AND r.epoch <= %(epoch)s::int AND r.closed_at IS NULL
+      AND r.resource_id <> ALL(%(held_ids)s::text[])
+      AND NOT EXISTS (
+          SELECT 1 FROM public.ledger_issued i WHERE i.execution_id = run.id AND i.far_id = r.resource_id)
+)"""
+
+ISSUE = f"""
+WITH {FENCE_UNLESS_CANCELLED}, thing AS (
+    SELECT fence.execution_id, t.*
+    FROM fence, unnest(%(kinds)s::text[], %(far_ids)s::text[], %(types)s::text[], %(names)s::text[],
+                       %(definitions)s::text[], %(data)s::bytea[]) AS t(kind, far_id, type, name, definition, data)
+), issued AS (
+    INSERT INTO public.ledger_issued
+        (tenant_id, execution_id, epoch, resource_type, definition, kind, far_id, data, issued_at, sweep_at, sweeps,
+         swept)
+    SELECT %(tenant)s::bigint, execution_id, %(epoch)s::int, type, definition, kind, far_id, data, now(), now(), 0,
+           false
+    FROM thing
+    ON CONFLICT (execution_id, epoch, kind, far_id) DO NOTHING
+), record AS (
+    INSERT INTO executions_resourcerecord
+        (execution_id, epoch, resource_id, name, type, definition, step, opened_at, ended, error)
+    SELECT execution_id, %(epoch)s::int, far_id, name, kind, definition, '', now(), '', '' FROM thing
+    ON CONFLICT (execution_id, resource_id) DO NOTHING
+)
+SELECT count(*) FROM thing"""  # noqa: S608 - the fence is a constant
+
+# A worker that was stopped in the middle may wake up and make what was just revoked: so it is looked at once more.
+SWEPT = """
+WITH issued AS (
+    SELECT id, execution_id, far_id, swept FROM public.ledger_issued WHERE id = %(id)s::bigint FOR UPDATE
+), gone AS (
+    DELETE FROM public.ledger_issued i USING issued WHERE i.id = issued.id AND issued.swept
+), again AS (
+    UPDATE public.ledger_issued i
+    SET swept = true, sweeps = 0, sweep_at = now() + make_interval(secs => %(again_s)s::float8)
+    FROM issued WHERE i.id = issued.id AND NOT issued.swept
+), record AS (
+    UPDATE executions_resourcerecord r SET ended = 'swept', closed_at = greatest(now(), r.opened_at)
+    FROM issued WHERE r.execution_id = issued.execution_id AND r.resource_id = issued.far_id AND r.closed_at IS NULL
+)
+SELECT id FROM issued"""
+
+NOT_SWEPT = """
+WITH issued AS (
+    UPDATE public.ledger_issued
+    SET sweeps = sweeps + 1, sweep_at = now() + make_interval(secs => least(2 ^ least(sweeps, 10), 300))
+    WHERE id = %(id)s::bigint RETURNING execution_id, far_id
+), record AS (
+    UPDATE executions_resourcerecord r SET error = %(error)s::text
+    FROM issued WHERE r.execution_id = issued.execution_id AND r.resource_id = issued.far_id AND r.closed_at IS NULL
+)
+SELECT far_id FROM issued"""
+
+
+# Of placements that are over, the last issued first.
+DUE = """
+SELECT i.id, i.tenant_id, i.execution_id, i.epoch, i.resource_type, i.definition, i.kind, i.far_id, i.data, i.swept
+FROM public.ledger_issued i
+LEFT JOIN public.placement_ticket t ON t.execution_id = i.execution_id AND t.epoch = i.epoch AND t.state = 'placed'
+WHERE i.sweep_at <= now() AND t.execution_id IS NULL
+ORDER BY i.sweep_at, i.id DESC LIMIT %s"""
+DUE_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A row of the ledger."""
+
+    id: int
+    tenant_id: int
+    execution_id: UUID
+    epoch: int
+    resource_type: str
+    definition: str
+    kind: str
+    far_id: str
+    data: bytes
+    swept: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Thing:
+    """Something that is about to exist at a far side, as the ledger has it."""
+
+    kind: str
+    far_id: str
+    type: str  # of the resource
+    name: str
+    definition: str
+    data: bytes  # sealed
+
+
+def commit_issue(placement: Placement, things: Sequence[Thing]) -> bool:
+    """Write them before they are made; false if the fence refused or a cancel was asked for."""
+    parameters = {
+        **placement.parameters(),
+        "tenant": placement.tenant_id,
+        "kinds": [thing.kind for thing in things],
+        "far_ids": [thing.far_id for thing in things],
+        "types": [thing.type for thing in things],
+        "names": [thing.name for thing in things],
+        "definitions": [thing.definition for thing in things],
+        "data": [thing.data for thing in things],
+    }
+    row = fetch_row(ISSUE, parameters)
+    return row is not None and row[0] == len(things)
+
+
+def due_for_sweep() -> list[Issued]:
+    """What ended placements have left at far sides; asked by the platform, for all tenants at once."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [DUE_AT_ONCE])
+        return [Issued(*row) for row in cursor.fetchall()]
+
+
+def mark_swept(issued_id: int, *, again_s: float) -> bool:
+    """The sweeper has revoked it; false if it is not there any more."""
+    return fetch_row(SWEPT, {"id": issued_id, "again_s": again_s}) is not None
+
+
+def mark_not_swept(issued_id: int, error: str) -> None:
+    """The sweeper could not revoke it; it is tried again later and later."""
+    fetch_row(NOT_SWEPT, {"id": issued_id, "error": error})
+
+
+def held_columns(holdings: Sequence[Holding]) -> dict[str, Any]:
+    """The parameters of HELD."""
+    return {
+        "held_ids": [holding.resource_id for holding in holdings],
+        "held_names": [holding.name for holding in holdings],
+        "held_types": [holding.type for holding in holdings],
+        "held_definitions": [holding.definition for holding in holdings],
+        "held_steps": [holding.step for holding in holdings],
+        "held_opened": [holding.opened_at for holding in holdings],
+        "held_closed": [holding.closed_at for holding in holdings],
+        "held_ended": [holding.ended.value for holding in holdings],
+        "held_errors": [holding.error for holding in holdings],
+    }

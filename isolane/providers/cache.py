@@ -1,0 +1,216 @@
+"""The run cache: named values that end with the placement, through one connection of redis-py per handle.
+
+Timing: connecting and each command take 5 seconds at most.
+Model: sync; threads may share a handle, their commands take turns.
+Guarantee: it is tagged by its client name, and names no key outside of the placement's prefix; every value has a time
+to live.
+Failure: StepError; after an error of the connection, and after dispose, the handle raises and never connects again.
+"""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from isolane.protocol import Grant, ProtocolError, dump
+from isolane.providers.base import Provider
+from isolane.results import Code, StepError
+from isolane.shapes import build
+
+SECONDS = 5.0
+KEY_MAX = 1024  # bytes
+TTL_MAX_S = 366 * 86_400.0
+_CLOSED = "this cache handle is closed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheConfig:
+    """What a definition says; where the cache is, is the platform's."""
+
+    ttl_s: float = 3600.0  # of values that are set without one
+
+    def __post_init__(self) -> None:
+        _milliseconds(self.ttl_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IssuedConfig(CacheConfig):
+    """What a grant says: the worker adds the place, the user and the prefix of this placement."""
+
+    host: str
+    port: int
+    username: str
+    prefix: str
+    tls: bool = False
+
+
+class CacheHandle:
+    """JSON values by name, seen by this placement only."""
+
+    def __init__(self, connection: Any, *, prefix: str, ttl_s: float) -> None:
+        self._connection = connection  # of redis-py, which does not type what it has
+        self._prefix = prefix
+        self._ttl_s = ttl_s
+        self._lock = threading.Lock()
+        self._closed = False
+        self._broken = False
+
+    def get(self, key: str) -> Any:
+        """Return the value of a key, None if there is none."""
+        (found,) = self._ask(("GET", self._key(key)))
+        return None if found is None else json.loads(found)
+
+    def set(self, key: str, value: Any, ttl_s: float | None = None) -> None:
+        """Keep a value, for so long or as long as the definition says."""
+        self._ask(("SET", self._key(key), _json(key, value), "PX", self._ttl(ttl_s)))
+
+    def delete(self, key: str) -> bool:
+        """Forget a key; say whether it was there."""
+        (number,) = self._ask(("DEL", self._key(key)))
+        return bool(number)
+
+    def incr(self, key: str, by: int = 1) -> int:
+        """Add to a whole number, which begins with 0, and return it."""
+        if isinstance(by, bool) or not isinstance(by, int):
+            raise TypeError(f"by {by!r} is no int")
+        name = self._key(key)
+        # The first makes it with a time to live, where there is none yet; the second alone would not.
+        _, number = self._ask(
+            ("SET", name, "0", "PX", self._ttl(None), "NX"), ("INCRBY", name, str(by))
+        )
+        return int(number)
+
+    def exists(self, key: str) -> bool:
+        """Say whether a key has a value."""
+        (number,) = self._ask(("EXISTS", self._key(key)))
+        return bool(number)
+
+    def check(self) -> dict[str, Any]:
+        """Ask the server for a sign of life, and which of its clients this is."""
+        _, number = self._ask(("PING",), ("CLIENT", "ID"))
+        return {"client_id": int(number), "user": str(self._connection.username)}
+
+    def close(self) -> None:
+        """Close it for good, also under a command that another thread waits for."""
+        self._closed = True
+        self._connection.disconnect()
+
+    def _key(self, key: str) -> bytes:
+        if not isinstance(key, str):
+            raise TypeError(f"a key is a str, not {type(key).__name__}")
+        name = key.encode("utf-8", "surrogatepass")
+        if not 0 < len(name) <= KEY_MAX:
+            raise ValueError(f"key {key[:64]!r} has {len(name)} bytes, not 1 to {KEY_MAX}")
+        return self._prefix.encode() + name
+
+    def _ttl(self, ttl_s: float | None) -> str:
+        return str(_milliseconds(self._ttl_s if ttl_s is None else ttl_s))
+
+    def _ask(self, *commands: tuple[str | bytes, ...]) -> list[Any]:
+        with self._lock, self._errors():
+            connection = self._connection
+            connection.send_packed_command(connection.pack_commands(commands))
+            # All are read before the first error is raised, or the next command would get their answers.
+            answers = [_answer(connection) for _ in commands]
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise StepError(Code.UNKNOWN_ERROR, f"the cache refuses: {answer}")
+        return answers
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        import redis  # noqa: PLC0415 - only runtimes need the driver
+
+        if self._closed:
+            raise RuntimeError(_CLOSED)
+        if self._broken:
+            raise StepError(
+                Code.TRANSIENT_ERROR, "the cache cannot be asked: its connection is gone"
+            )
+        self._broken = True  # until all is read: what interrupts here leaves answers behind
+        try:
+            yield
+        except redis.TimeoutError:
+            failure = StepError(Code.TIMEOUT, f"the cache did not answer within {SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - closed under its hands, the driver raises anything
+            reason = str(error) if isinstance(error, redis.RedisError) else type(error).__name__
+            failure = StepError(Code.TRANSIENT_ERROR, f"the cache cannot be asked: {reason}")
+        else:
+            self._broken = False
+            return
+        self._connection.disconnect()
+        if self._closed:
+            raise RuntimeError(_CLOSED)
+        raise failure
+
+
+class Cache(Provider[CacheHandle]):
+    """Handles of the run cache."""
+
+    type = "cache"
+    config = CacheConfig
+
+    def create(self, grant: Grant, tag: str) -> CacheHandle:
+        """Connect as the user that was made for this placement."""
+        from redis.connection import Connection, SSLConnection  # noqa: PLC0415 - only runtimes need it
+
+        config: IssuedConfig = build(IssuedConfig, grant.config, "config")
+        connection: Any = (SSLConnection if config.tls else Connection)(
+            host=config.host,
+            port=config.port,
+            username=config.username,
+            password=grant.secrets.get("password"),
+            client_name=tag,
+            driver_info=None,  # the user may not say what library it has
+            protocol=2,
+            socket_timeout=SECONDS,
+            socket_connect_timeout=SECONDS,
+        )
+        try:
+            connection.connect()
+        except BaseException:
+            connection.disconnect()
+            raise
+        connection.connect_check_health = _never_again
+        return CacheHandle(connection, prefix=config.prefix, ttl_s=config.ttl_s)
+
+    def check(self, handle: CacheHandle) -> dict[str, Any]:
+        """Ask the server for a sign of life."""
+        return handle.check()
+
+    def dispose(self, handle: CacheHandle) -> None:
+        """Close the connection."""
+        handle.close()
+
+
+def _never_again(**_options: bool) -> NoReturn:
+    """In place of what the driver calls when it finds its connection gone."""
+    from redis import ConnectionError as GoneError  # noqa: PLC0415
+
+    raise GoneError("its connection is gone")
+
+
+def _answer(connection: Any) -> Any:
+    from redis import ResponseError  # noqa: PLC0415
+
+    try:
+        return connection.read_response()
+    except ResponseError as error:
+        return error
+
+
+def _json(key: str, value: Any) -> bytes:
+    try:
+        return dump(value)
+    except ProtocolError as error:
+        raise ValueError(f"key {key[:64]!r} cannot hold {type(value).__name__}: {error}") from None
+
+
+def _milliseconds(seconds: float) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"ttl_s {seconds!r} is no number")
+    if not 0 < seconds <= TTL_MAX_S:
+        raise ValueError(f"ttl_s: {seconds!r} is not above 0, up to {TTL_MAX_S:.0f}")
+    return max(1, round(seconds * 1000))

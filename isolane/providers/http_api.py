@@ -1,0 +1,133 @@
+"""The type `http_api`: a client of one HTTP service."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from isolane.protocol import Grant
+from isolane.providers import headers as header_lines
+from isolane.providers import urls
+from isolane.providers.base import Provider
+from isolane.shapes import build
+
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT_MAX = 600.0  # seconds
+CONNECT_TIMEOUT_MAX = 60.0
+RETRIES_MAX = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpApiConfig:
+    """What a definition of this type says."""
+
+    base_url: str
+    auth: Literal["none", "bearer", "basic", "header"] = "none"
+    user: str = ""  # with `basic`
+    header: str = ""  # with `header`: its name
+    headers: dict[str, str] = field(default_factory=dict)  # of every request
+    timeout_s: float = 10.0  # of a request, with all its tries, to the last byte of its answer
+    connect_timeout_s: float = 5.0
+    retries: int = 0  # of GET, HEAD, OPTIONS, PUT and DELETE
+
+    def __post_init__(self) -> None:
+        if fault := urls.fault_in(self.base_url):
+            raise ValueError(f"base_url: {fault}")
+        if fault := header_lines.fault_in(self.headers):
+            raise ValueError(f"headers: {fault}")
+        check_times(self.timeout_s, self.connect_timeout_s, self.retries)
+        self._check_auth()
+
+    def _check_auth(self) -> None:
+        for name, kind in (("user", "basic"), ("header", "header")):
+            said = getattr(self, name)
+            if self.auth == kind and not said:
+                raise ValueError(f"{name}: missing, auth {kind} needs it")
+            if self.auth != kind and said:
+                raise ValueError(f"{name}: only auth {kind} has one, auth is {self.auth}")
+        if ":" in self.user or not self.user.isprintable():
+            raise ValueError(f"user: {self.user[:64]!r} has a colon or a control character")
+        if self.header and (fault := header_lines.fault_in({self.header: ""})):
+            raise ValueError(f"header: {fault}")
+
+
+class HttpApi(Provider["httpx.Client"]):
+    """Opens `httpx.Client`s."""
+
+    type = "http_api"
+    config = HttpApiConfig
+    secrets: ClassVar[Mapping[str, str]] = {
+        "token": "the bearer token, the password of basic auth, or the header's value"
+    }
+
+    def check_definition(self, config: Any, secrets: frozenset[str]) -> None:
+        """Refuse a secret that nothing uses, and auth without one."""
+        if config.auth == "none" and "token" in secrets:
+            raise ValueError("auth: is none, but there is a secret; say bearer, basic or header")
+        if config.auth != "none" and "token" not in secrets:
+            raise ValueError(f"secrets: auth {config.auth} needs the secret token")
+
+    def create(self, grant: Grant, tag: str) -> "httpx.Client":
+        """Make a client; it connects when it is first used."""
+        from isolane.providers.client import client  # noqa: PLC0415 - the driver, see base
+
+        config: HttpApiConfig = build(HttpApiConfig, grant.config, "config")
+        return client(
+            config.base_url,
+            address=grant.address,
+            tag=tag,
+            timeout_s=config.timeout_s,
+            connect_timeout_s=config.connect_timeout_s,
+            retries=config.retries,
+            auth=_auth(config, grant.secrets),
+            headers=config.headers,
+        )
+
+    def check(self, handle: "httpx.Client") -> dict[str, Any]:
+        """Ask for the base URL; whatever it answers, it is there."""
+        return {"status": status_of(handle, "HEAD", "")}
+
+    def dispose(self, handle: "httpx.Client") -> None:
+        """Close all its connections; it raises when it is used afterwards."""
+        handle.close()
+
+
+def check_times(timeout_s: float, connect_timeout_s: float, retries: int) -> None:
+    """Refuse times and tries that no step could wait for."""
+    if not 0 < timeout_s <= TIMEOUT_MAX:
+        raise ValueError(f"timeout_s: {timeout_s} is not above 0 and at most {TIMEOUT_MAX:g}")
+    if not 0 < connect_timeout_s <= CONNECT_TIMEOUT_MAX:
+        limit = f"above 0 and at most {CONNECT_TIMEOUT_MAX:g}"
+        raise ValueError(f"connect_timeout_s: {connect_timeout_s} is not {limit}")
+    if not 0 <= retries <= RETRIES_MAX:
+        raise ValueError(f"retries: {retries} is not between 0 and {RETRIES_MAX}")
+
+
+def status_of(client: "httpx.Client", method: str, path: str) -> int:
+    """Return the status that a far side answers with, without reading its body."""
+    import httpx  # noqa: PLC0415 - the driver, see base
+
+    from isolane.providers.failures import of_error  # noqa: PLC0415 - imports the driver
+
+    try:
+        with client.stream(method, path) as response:
+            return response.status_code
+    except httpx.HTTPError as error:
+        raise of_error(f"{method} {client.base_url.path}{path}", error) from error
+
+
+def _auth(config: HttpApiConfig, secrets: Mapping[str, str]) -> "httpx.Auth | None":
+    import httpx  # noqa: PLC0415 - the driver, see base
+
+    from isolane.providers.client import HeaderAuth  # noqa: PLC0415 - imports the driver
+
+    match config.auth:
+        case "none":
+            return None
+        case "basic":
+            return httpx.BasicAuth(config.user, secrets["token"])
+        case "bearer":
+            return HeaderAuth("Authorization", f"Bearer {secrets['token']}")
+        case "header":
+            return HeaderAuth(config.header, secrets["token"])

@@ -1,0 +1,149 @@
+"""Connections of one HTTP client: to one address only, none longer than its request may take, none after it is closed.
+
+Timing: connecting, reading and writing block until they are done, or until the time that `until` allows is up.
+Model: blocking sockets, used from any thread; the time allowed is each thread's own.
+Guarantee: only the pinned host and port are connected to, at the pinned address and without asking DNS; TLS and
+the Host header keep the name. Closing ends every connection, also one that another thread waits on or is just opening.
+Failure: what httpcore raises for timeouts and broken connections; a refused place is a ConnectError.
+"""
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import httpcore
+from httpcore import SOCKET_OPTION
+
+_LEAST = 0.001  # seconds; a timeout of nothing would mean not to wait at all
+
+
+class PinnedBackend(httpcore.NetworkBackend):
+    """Opens connections to one place."""
+
+    def __init__(self, *, host: str, port: int, address: str) -> None:
+        self._place = (host, port)
+        self._address = address or host
+        self._inner = httpcore.SyncBackend()
+        self._time = threading.local()
+        self._lock = threading.Lock()
+        self._open: weakref.WeakSet[PinnedStream] = weakref.WeakSet()
+        self._closed = False
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the pinned address, if the pinned host is meant."""
+        if (host, port) != self._place:
+            raise httpcore.ConnectError(f"{host}:{port} is not {':'.join(map(str, self._place))}")
+        self._refuse_closed()
+        inner = self._inner.connect_tcp(
+            self._address,
+            port,
+            timeout=self.left(timeout, httpcore.ConnectTimeout),
+            local_address=local_address,
+            socket_options=socket_options,
+        )
+        stream = PinnedStream(inner, self)
+        self._keep(stream)
+        return stream
+
+    def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Refuse: a socket in the file system is no far side."""
+        raise httpcore.ConnectError("Unix sockets are refused")
+
+    @contextlib.contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """Let this thread wait until then, by time.monotonic(), and no longer."""
+        before = getattr(self._time, "deadline", None)
+        self._time.deadline = deadline
+        try:
+            yield
+        finally:
+            self._time.deadline = before
+
+    def left(self, timeout: float | None, error: type[httpcore.TimeoutException]) -> float | None:
+        """Return how long one operation may take, or raise the error if nothing is left."""
+        deadline: float | None = getattr(self._time, "deadline", None)
+        if deadline is None:
+            return timeout
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise error("the time for the whole request is up")
+        return max(left if timeout is None else min(timeout, left), _LEAST)
+
+    def close(self) -> None:
+        """End every connection, and open none from now on."""
+        with self._lock:
+            self._closed = True
+            streams = list(self._open)
+        for stream in streams:
+            stream.close()
+
+    def _keep(self, stream: "PinnedStream") -> None:
+        with self._lock:
+            self._open.add(stream)
+        self.after_opening(stream)
+
+    def after_opening(self, stream: "PinnedStream") -> None:
+        """End a connection that was being opened while everything was closed."""
+        if self._closed:
+            stream.close()
+            self._refuse_closed()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise httpcore.ConnectError("the client is closed")
+
+
+class PinnedStream(httpcore.NetworkStream):
+    """One connection; it becomes a TLS one in place, so that closing it closes what is there."""
+
+    def __init__(self, inner: httpcore.NetworkStream, backend: PinnedBackend) -> None:
+        self._inner = inner
+        self._backend = backend
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read what is there, or wait for it."""
+        return self._inner.read(max_bytes, self._backend.left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write all of it."""
+        self._inner.write(buffer, self._backend.left(timeout, httpcore.WriteTimeout))
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        """Speak TLS from now on, with a far side that proves to be of that name."""
+        left = self._backend.left(timeout, httpcore.ConnectTimeout)
+        self._inner = self._inner.start_tls(ssl_context, server_hostname, left)
+        self._backend.after_opening(self)
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what httpcore wants to know of the socket."""
+        return self._inner.get_extra_info(info)
+
+    def close(self) -> None:
+        """End it at the far side, too, when another thread is still reading: closing a socket alone would not."""
+        inner = self._inner.get_extra_info("socket")
+        with contextlib.suppress(OSError):
+            inner.shutdown(socket.SHUT_RDWR)
+        self._inner.close()

@@ -1,0 +1,147 @@
+"""How requests of an HTTP client travel: to the base URL's origin only, in one time for all, and again only if safe.
+
+Timing: a request, all its tries and the last byte of its answer share one time; a try waits up to 2 s before the next.
+Model: blocking, in the thread that asks; any number of threads may.
+Guarantee: nothing goes to another scheme, host or port, so no redirect carries credentials away. What may have had an
+effect is not sent twice: only methods that `retried` names are, and only after a broken connection, 502, 503 or 504.
+Failure: httpx's errors; another origin is a StepError with POLICY_VIOLATION. When tries or time are up, the last answer
+or error stands.
+"""
+
+import ssl
+import time
+from collections.abc import Iterator
+
+import httpcore
+import httpx
+
+from isolane.providers.pinned import PinnedBackend
+from isolane.results import Code, StepError
+
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_PASSING = frozenset({502, 503, 504})
+_BROKEN = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
+_FIRST_DELAY = 0.1  # seconds, doubled by each try
+_LONGEST_DELAY = 2.0
+_PORTS = {"http": 80, "https": 443}
+_CONNECTIONS = 10  # at once, of one client
+
+
+class PinnedTransport(httpx.HTTPTransport):
+    """An httpx transport to one origin."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        address: str,
+        timeout_s: float,
+        retries: int = 0,
+        retried: frozenset[str] = IDEMPOTENT,
+    ) -> None:
+        self._origin = origin_of(httpx.URL(base_url))
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._retried = retried
+        scheme, host, port = self._origin
+        self._backend = PinnedBackend(host=host, port=port, address=address)
+        context = _context(scheme)
+        super().__init__(verify=context, trust_env=False)
+        # httpx has no parameter for the network backend; its own pool has connected to nothing yet.
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            max_connections=_CONNECTIONS,
+            max_keepalive_connections=_CONNECTIONS,
+            network_backend=self._backend,
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return its answer, whose body is still to be read."""
+        self._refuse_elsewhere(request.url)
+        deadline = time.monotonic() + self._timeout_s
+        tries = self._retries if self._may_repeat(request) else 0
+        with self._backend.until(deadline):
+            response = self._sent(request, tries, deadline)
+        response.stream = _Body(response, self._backend, deadline)
+        return response
+
+    def close(self) -> None:
+        """End every connection for good."""
+        self._backend.close()
+        super().close()
+
+    def _sent(self, request: httpx.Request, tries: int, deadline: float) -> httpx.Response:
+        number = 0
+        while True:
+            try:
+                response = super().handle_request(request)
+            except _BROKEN:
+                if number >= tries or not _waited(number, deadline):
+                    raise
+            else:
+                passing = response.status_code in _PASSING and number < tries
+                if not passing or not _waited(number, deadline):
+                    return response
+                response.close()
+            number += 1
+
+    def _refuse_elsewhere(self, url: httpx.URL) -> None:
+        if (origin := origin_of(url)) != self._origin:
+            raise StepError(
+                Code.POLICY_VIOLATION,
+                f"{_shown(origin)} is not {_shown(self._origin)}, the only place that this resource reaches; "
+                "another one needs a definition of its own",
+            )
+
+    def _may_repeat(self, request: httpx.Request) -> bool:
+        # A body that comes from a generator is gone after the first try.
+        return request.method in self._retried and isinstance(request.stream, httpx.ByteStream)
+
+
+class _Body(httpx.SyncByteStream):
+    """The bytes of an answer, none of them after the request's time."""
+
+    def __init__(self, response: httpx.Response, backend: PinnedBackend, deadline: float) -> None:
+        assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 - tells mypy, as httpx does
+        self._inner = response.stream
+        self._backend = backend
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        parts = iter(self._inner)
+        while True:
+            with self._backend.until(self._deadline):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
+
+    def close(self) -> None:
+        """Give the connection back, or end it if not all was read."""
+        self._inner.close()
+
+
+def origin_of(url: httpx.URL) -> tuple[str, str, int]:
+    """Return scheme, host and port, the port also where the URL leaves it out."""
+    return url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme, 0)
+
+
+def _waited(number: int, deadline: float) -> bool:
+    """Wait before the next try, or say that there is no time for it."""
+    delay = min(_FIRST_DELAY * 2**number, _LONGEST_DELAY)
+    if time.monotonic() + delay >= deadline:
+        return False
+    time.sleep(delay)
+    return True
+
+
+def _context(scheme: str) -> ssl.SSLContext:
+    # Certificates are loaded only for who uses them: it takes 20 ms. The bare context trusts nobody.
+    if scheme == "https":
+        return httpx.create_ssl_context(trust_env=False)
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _shown(origin: tuple[str, str, int]) -> str:
+    scheme, host, port = origin
+    return f"{scheme}://{host}:{port}" if port != _PORTS.get(scheme, 0) else f"{scheme}://{host}"

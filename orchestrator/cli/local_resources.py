@@ -1,0 +1,100 @@
+"""The resources of `isolane run --local`: definitions from a file, secrets from the terminal's environment.
+
+\b
+billing-db:
+  type: database
+  scope: execution
+  config: {host: localhost, dbname: shop, user: reader}
+  secrets: {password: env:SHOP_PASSWORD}
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from executions.blueprint.plan import DeclaredResource, plan
+from executions.blueprint.resources import check_defined, scope_of
+from isolane.protocol import Grant, ResourceScope
+from isolane.providers.registry import provider_of
+from isolane.shapes import ShapeError, build
+from orchestrator.cli.texts import text_of
+
+FROM_ENVIRONMENT = "env:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalDefinition:
+    """A definition as the file has it."""
+
+    type: str
+    config: dict[str, Any]
+    secrets: dict[str, str]
+    scope: ResourceScope = "step"
+
+
+def local_grants(document: Mapping[str, Any], file: Path | None) -> tuple[Grant, ...]:
+    """What the blueprint declares, as the file defines it."""
+    declared = plan(document).resources
+    if not declared:
+        return ()
+    if file is None:
+        names = ", ".join(resource.definition for resource in declared)
+        raise click.ClickException(
+            f"The blueprint declares resources ({names}): say with --resources FILE what they are."
+        )
+    defined = _definitions(file)
+    check_defined(declared, defined)
+    return tuple(_grant(resource, defined[resource.definition], file) for resource in declared)
+
+
+def _definitions(file: Path) -> dict[str, LocalDefinition]:
+    try:
+        found = yaml.safe_load(text_of(file))
+    except yaml.YAMLError as error:
+        raise click.ClickException(f"{file}: no YAML: {error}") from None
+    if not isinstance(found, dict):
+        raise click.ClickException(f"{file}: it must hold definitions by name.")
+    try:
+        return {
+            str(name): build(LocalDefinition, {"config": {}, "secrets": {}, **said}, str(name))
+            for name, said in found.items()
+        }
+    except (ShapeError, TypeError) as error:
+        raise click.ClickException(f"{file}: {error}") from None
+
+
+def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> Grant:
+    where = f"{file}: {resource.definition}"
+    try:
+        provider = provider_of(defined.type)
+        config = build(provider.config, defined.config, "config")
+        provider.check_definition(config, frozenset(defined.secrets))
+    except (LookupError, ShapeError, ValueError) as error:
+        raise click.ClickException(f"{where}: {error}") from None
+    if defined.config.get("mint"):
+        raise click.ClickException(
+            f"{where}: roles are minted by a worker; give a user without `mint` for local runs."
+        )
+    return Grant(
+        name=resource.name,
+        type=defined.type,
+        definition=resource.definition,
+        scope=scope_of(resource, defined),
+        eager=resource.eager,
+        config=defined.config,
+        secrets={name: _secret(said, f"{where}.{name}") for name, said in defined.secrets.items()},
+    )
+
+
+def _secret(said: str, where: str) -> str:
+    if not said.startswith(FROM_ENVIRONMENT):
+        raise click.ClickException(f"{where}: write env:NAME; a secret is no part of a file.")
+    name = said.removeprefix(FROM_ENVIRONMENT)
+    if name not in os.environ:
+        raise click.ClickException(f"{where}: the environment has no {name}.")
+    return os.environ[name]

@@ -1,0 +1,155 @@
+"""A second PostgreSQL that stands for a customer's own: demos and tests open resources on it.
+
+Timing: made and filled in two to three seconds, then a server like any other. Model: sync.
+Guarantee: each `prepare` begins anew. Failure: bubble; a demo without its server is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from secrets import token_urlsafe
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from orchestrator.embedded.account import server_account
+from orchestrator.embedded.child import Child, log_path
+from orchestrator.embedded.paths import EmbeddedPaths
+from orchestrator.embedded.ports import LOOPBACK, ReservedPort
+from orchestrator.embedded.postgres_cluster import NOT_DURABLE, Cluster
+from orchestrator.embedded.postgres_install import usable_install
+
+NAME = "customer"
+DATABASE = "shop"
+SUPERUSER = "postgres"
+ADMIN = "shop_admin"  # CREATEROLE and no more: whom a customer gives to a platform that mints roles
+READER = "shop_reader"  # a fixed login, for resources without minted roles
+REPORTING = "reporting"  # what both hand on: the right to read
+
+SETTINGS = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    # The far side's own record of who came and went; roles are made by statements that it shows, too.
+    "log_connections": "on",
+    "log_disconnections": "on",
+    "log_statement": "ddl",
+    "log_line_prefix": "%m [%p] %q%u@%d %a ",
+    **NOT_DURABLE,
+}
+
+TABLES = """
+    CREATE TABLE invoice (
+        id integer PRIMARY KEY, customer text NOT NULL, total numeric(10, 2) NOT NULL,
+        paid boolean NOT NULL DEFAULT false, issued_on date NOT NULL
+    );
+    INSERT INTO invoice (id, customer, total, paid, issued_on) VALUES
+        (1, 'Ada', 120.00, true, '2026-01-05'), (2, 'Ada', 75.50, false, '2026-02-11'),
+        (3, 'Grace', 310.25, true, '2026-02-20'), (4, 'Edsger', 18.90, false, '2026-03-02'),
+        (5, 'Grace', 64.00, false, '2026-03-09');
+    GRANT SELECT ON invoice TO reporting;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Login:
+    """Somebody who may log in; the representation shows no password."""
+
+    user: str
+    password: str = field(repr=False, default_factory=lambda: token_urlsafe(24))
+
+
+class CustomerPostgres:
+    """Call `prepare`, start `child`, call `bootstrap`; it lies beside the data of the stack of `paths`.
+
+    Passwords are made anew with each object, so what an earlier one has left is removed.
+    """
+
+    def __init__(self, paths: EmbeddedPaths) -> None:
+        self._paths = paths
+        self._port = ReservedPort()
+        self.superuser = Login(user=SUPERUSER)
+        self.admin = Login(user=ADMIN)
+        self.reader = Login(user=READER)
+
+    @property
+    def host(self) -> str:
+        return LOOPBACK
+
+    @property
+    def port(self) -> int:
+        return self._port.number
+
+    @property
+    def log(self) -> Path:
+        """Where the server writes who came and went."""
+        return log_path(self._paths.logs, NAME)
+
+    def url(self, login: Login, database: str = DATABASE) -> str:
+        """As libpq wants it."""
+        return make_conninfo(
+            host=self.host,
+            port=self.port,
+            user=login.user,
+            password=login.password,
+            dbname=database,
+            connect_timeout=5,
+        )
+
+    def prepare(self) -> None:
+        """Make the cluster anew."""
+        self._paths.prepare()
+        self._cluster.remove()
+        self._cluster.prepare(self.superuser.password, durable=False)
+
+    def child(self) -> Child:
+        """The server as the supervisor runs it."""
+        settings = {**SETTINGS, "port": str(self.port)}
+        return self._cluster.child(NAME, settings, ready=self.is_ready)
+
+    def is_ready(self) -> bool:
+        """Whether the server answers a query."""
+        try:
+            with psycopg.connect(self.url(self.superuser, "postgres")) as connection:
+                connection.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def bootstrap(self) -> None:
+        """Make the roles and the database with its invoices, as the customer would."""
+        with psycopg.connect(self.url(self.superuser, "postgres"), autocommit=True) as superuser:
+            _create_login(superuser, self.admin, sql.SQL("CREATEROLE"))
+            database, owner = sql.Identifier(DATABASE), sql.Identifier(ADMIN)
+            superuser.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
+            superuser.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+        # Roles of the administrator's own making: since PostgreSQL 16 he may grant no others.
+        with psycopg.connect(self.url(self.admin)) as admin:
+            reporting = sql.Identifier(REPORTING)
+            admin.execute(sql.SQL("CREATE ROLE {}").format(reporting))
+            _create_login(admin, self.reader, sql.SQL("IN ROLE {}").format(reporting))
+            admin.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, reporting))
+            admin.execute(TABLES)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        account = server_account()
+        install = usable_install(self._paths.postgres, account)
+        return Cluster(data=self._paths.customer_data, install=install, account=account)
+
+
+def _create_login(
+    connection: psycopg.Connection[tuple[object, ...]], login: Login, rights: sql.Composable
+) -> None:
+    # Hashed here, so that the password is not in the log.
+    hashed = connection.pgconn.encrypt_password(
+        login.password.encode(), login.user.encode(), b"scram-sha-256"
+    ).decode()
+    connection.execute(
+        sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} {}").format(
+            sql.Identifier(login.user), sql.Literal(hashed), rights
+        )
+    )

@@ -1,0 +1,241 @@
+"""Which addresses a definition may point at.
+
+Timing: when a definition is saved (what can be seen without DNS) and when a placement opens (what its host stands for).
+Model: sync; `refusal`, `host_and_port` and `check_literal` decide, `resolve` asks DNS once.
+Guarantee: fails closed; all that a name stands for must be allowed, and the caller connects to the address it is given.
+Failure: AddressRefused names the definition's own host and never what lies behind it; HostUnknown may pass.
+"""
+
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+from django.conf import settings
+
+from orchestrator.core.errors import InvalidInput, Unavailable
+from resources.own_places import own_places
+
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
+
+ANY_PORT = 0  # of a type that does not say which it uses
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\.?|[0-9A-Fa-f:.]{2,45}")
+_UNFIT = re.compile(r"[\s\x00-\x1f\x7f\\]")
+_DATABASE_PORT = 5432
+_URL_PORTS = {"http": 80, "https": 443}
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64
+# Not public either, whatever a version of Python's ipaddress says: special blocks, and Azure's metadata.
+_SPECIAL = tuple(
+    map(ip_network, ("192.0.0.0/24", "100.64.0.0/10", "64:ff9b:1::/48", "168.63.129.16/32"))
+)
+_OWN = "it is the platform's own; use a server of yours"
+_FRESH_SECONDS = 30  # names of the platform's servers may come to stand for others
+
+
+class AddressRefused(InvalidInput):
+    """A definition points where no resource may lie."""
+
+    code = "address_refused"
+
+
+class HostUnknown(Unavailable):
+    """A definition's host stands for no address now."""
+
+    code = "host_unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddressPolicy:
+    """What the operator allows, and what nobody can allow: the platform's own servers."""
+
+    networks: tuple[IpNetwork, ...] = ()
+    own: frozenset[tuple[str, int]] = frozenset()  # address and port
+    own_names: frozenset[tuple[str, int]] = frozenset()  # the same as they are configured
+    machine: frozenset[str] = frozenset()  # this machine's addresses, beside loopback
+
+    def is_local(self, address: IpAddress) -> bool:
+        """Whether a connection to it ends on this machine."""
+        return address.is_loopback or address.is_unspecified or str(address) in self.machine
+
+    def is_own(self, address: IpAddress, port: int) -> bool:
+        """Whether it is a server of the platform; a local one answers at every local address."""
+        for text, own_port in self.own:
+            if port not in {own_port, ANY_PORT}:
+                continue
+            own = ip_address(text)
+            if own == address or (self.is_local(own) and self.is_local(address)):
+                return True
+        return False
+
+    def allows(self, address: IpAddress) -> bool:
+        """Whether the operator opened a network with it."""
+        return any(address in network for network in self.networks)
+
+
+def refusal(address: str, port: int, policy: AddressPolicy) -> str:
+    """Why this address is not allowed; empty if it is."""
+    try:
+        forms = list(_forms(ip_address(address.partition("%")[0])))
+    except ValueError:
+        return "it is no IP address"
+    if any(policy.is_own(form, port) for form in forms):
+        return _OWN
+    meant = forms[-1]
+    kind = _kind(meant)
+    if not kind or policy.allows(meant):
+        return ""
+    return f"it is {kind}; the operator can allow its network by ISOLANE_RESOURCE_NETWORKS"
+
+
+def host_and_port(resource_type: str, config: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Where a resource of this type lies; None if its config names no place."""
+    if resource_type == "cache" or (resource_type == "model" and config.get("provider") == "echo"):
+        return None
+    if resource_type in {"http_api", "model"}:
+        return _of_url(config.get("base_url", ""))
+    if resource_type == "database":
+        return _host("host", config.get("host", "")), _port(config.get("port", _DATABASE_PORT))
+    if "host" not in config:
+        return None
+    return _host("host", config["host"]), _port(config.get("port", ANY_PORT), least=ANY_PORT)
+
+
+def check_literal(resource_type: str, config: Mapping[str, Any], policy: AddressPolicy) -> None:
+    """Refuse what needs no DNS to be seen: addresses in any notation, localhost, the platform's own host names."""
+    place = host_and_port(resource_type, config)
+    if place is None:
+        return
+    host, port = place
+    name = host.lower().rstrip(".")
+    is_loopback = name == "localhost" or name.endswith(".localhost")
+    found = ["127.0.0.1"] if is_loopback else _lookup(host, port, socket.AI_NUMERICHOST)
+    _check(host, port, found, policy)
+
+
+def resolve(host: str, port: int, policy: AddressPolicy) -> str:
+    """The address to connect to; refused if the name stands for any that is not allowed."""
+    found = _lookup(host, port)
+    _check(host, port, found, policy)
+    if not found:
+        raise HostUnknown(f"host {host!r} stands for no address; check its name.", field="host")
+    return found[0]
+
+
+def policy_from_settings() -> AddressPolicy:
+    """What holds in this process; asks DNS for the platform's own names, at most every half minute."""
+    places = own_places(settings.DATABASES.values(), (settings.REDIS_URL, settings.CACHE_URL))
+    own, machine = _seen(places, int(time.monotonic() / _FRESH_SECONDS))
+    return AddressPolicy(
+        networks=tuple(ip_network(text, strict=False) for text in settings.RESOURCE_NETWORKS),
+        own=own,
+        own_names=places,
+        machine=machine,
+    )
+
+
+@lru_cache(maxsize=2)
+def _seen(
+    places: frozenset[tuple[str, int]], _age: int
+) -> tuple[frozenset[tuple[str, int]], frozenset[str]]:
+    own = set()
+    for host, port in places:
+        found = _lookup(host, port)
+        if not found:  # it is not named: who asks here is not who runs it
+            raise HostUnknown("a server of the platform has no address now; try again later.")
+        own |= {(address.partition("%")[0], port) for address in found}
+    interfaces = psutil.net_if_addrs().values()
+    families = (socket.AF_INET, socket.AF_INET6)
+    machine = {
+        one.address.partition("%")[0]
+        for all_ in interfaces
+        for one in all_
+        if one.family in families
+    }
+    return frozenset(own), frozenset(machine)
+
+
+def _check(host: str, port: int, found: list[str], policy: AddressPolicy) -> None:
+    name = host.lower().rstrip(".")
+    is_own = any(name == own and port in {own_port, ANY_PORT} for own, own_port in policy.own_names)
+    reasons = (refusal(address, port, policy) for address in found)
+    if reason := _OWN if is_own else next(filter(None, reasons), ""):
+        place = f"{host}:{port}" if port else host
+        raise AddressRefused(
+            f"host {place!r} is not allowed for a resource: {reason}.", field="host"
+        )
+
+
+def _forms(address: IpAddress) -> Iterator[IpAddress]:
+    """The address, and the IPv4 address that it carries: that is where a connection would end."""
+    yield address
+    if not isinstance(address, IPv6Address):
+        return
+    if inner := address.ipv4_mapped or address.sixtofour:
+        yield inner
+    elif address in _TRANSLATED:
+        yield IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def _kind(address: IpAddress) -> str:
+    """What it is, unless it is an ordinary public address."""
+    kinds = {
+        "a loopback address": address.is_loopback,
+        "the unspecified address": address.is_unspecified,
+        "a multicast address": address.is_multicast,
+        "a link-local address": address.is_link_local,
+        "a private or reserved address": not address.is_global
+        or address.is_reserved
+        or any(address in network for network in _SPECIAL)
+        or (isinstance(address, IPv6Address) and address.is_site_local),
+    }
+    return next((kind for kind, holds in kinds.items() if holds), "")
+
+
+def _of_url(url: object) -> tuple[str, int]:
+    if not isinstance(url, str) or _UNFIT.search(url):
+        raise _unfit("base_url", url, "use a URL without blanks, such as https://api.example.com")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _unfit("base_url", url, "use a URL such as https://api.example.com/v1") from None
+    if "@" in parts.netloc:  # the value is not shown: it may hold a password
+        raise AddressRefused(
+            "base_url holds credentials; put them into a secret.", field="base_url"
+        )
+    if parts.scheme not in _URL_PORTS:
+        raise _unfit("base_url", url, "use a URL that begins with https:// or http://")
+    host = _host("base_url", parts.hostname or "")
+    return host, _port(_URL_PORTS[parts.scheme] if port is None else port)
+
+
+def _host(field: str, host: object) -> str:
+    """One name or address: no socket's path, no list of hosts as libpq would take."""
+    if not isinstance(host, str) or not _HOST.fullmatch(host):
+        raise _unfit(field, host, "use one host name or IP address, such as db.example.com")
+    return host
+
+
+def _port(port: object, least: int = 1) -> int:
+    if isinstance(port, bool) or not isinstance(port, int) or not least <= port <= 65535:
+        raise _unfit("port", port, "use a number from 1 to 65535")
+    return port
+
+
+def _lookup(host: str, port: int, flags: int = 0) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except (OSError, UnicodeError):
+        return []
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _unfit(field: str, value: object, way_out: str) -> AddressRefused:
+    return AddressRefused(f"{field} {str(value)[:200]!r} is not usable: {way_out}.", field=field)

@@ -1,0 +1,73 @@
+"""What operators fill in; what it means is checked by the services."""
+
+from typing import Any
+
+from django import forms
+
+from orchestrator.core.errors import IsolaneError
+from resources.models import ResourceDefinition, Scope
+from resources.resolvers.base import MIN_CHARACTERS
+from resources.services.checks import Wanted
+from resources.services.types import resource_types
+
+
+class ServiceForm(forms.Form):
+    """A form that shows what a service refuses, at the field that it names."""
+
+    def refuse(self, error: IsolaneError) -> None:
+        """Show a refusal."""
+        named = (error.field or "").partition(".")[0].partition("[")[0]
+        self.add_error(named if named in self.fields else None, error.detail)
+
+
+class DefinitionForm(ServiceForm):
+    """A definition."""
+
+    name = forms.CharField(max_length=200, strip=False)
+    type = forms.ChoiceField()
+    config = forms.JSONField(
+        required=False, initial=dict, help_text="Fields of the type, without any secret."
+    )
+    secrets = forms.JSONField(
+        required=False,
+        initial=dict,
+        help_text='References, such as {"password": "billing-password"}, env:NAME or file:name.',
+    )
+    scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.STEP)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        types = [found.type for found in resource_types()]
+        self.fields["type"] = forms.ChoiceField(choices=[(name, name) for name in types])
+
+    def wanted(self) -> Wanted:
+        """The definition as it was written."""
+        given = self.cleaned_data
+        empty = {name: given[name] or {} for name in ("config", "secrets")}
+        return Wanted(**{**given, **empty})
+
+
+class ChangeDefinitionForm(DefinitionForm):
+    """A definition that has its name and type."""
+
+    def __init__(self, *args: Any, definition: ResourceDefinition, **kwargs: Any) -> None:
+        fields = ("name", "type", "config", "secrets", "scope")
+        initial = {name: getattr(definition, name) for name in fields}
+        super().__init__(*args, initial=initial, **kwargs)
+        self.fields["type"] = forms.CharField(disabled=True)
+        self.fields["name"].disabled = True
+
+
+class SecretForm(ServiceForm):
+    """A secret; its value is never put into a page."""
+
+    name = forms.CharField(max_length=200, strip=False)
+    value = forms.CharField(
+        strip=False,
+        widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"}),
+        help_text=f"At least {MIN_CHARACTERS} characters. Replaces the value of a secret that exists.",
+    )
+
+
+class NoForm(ServiceForm):
+    """A question that is answered with its button."""

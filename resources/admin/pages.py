@@ -1,0 +1,190 @@
+"""Definitions and secrets of one tenant, in its scope, through the same services as everywhere.
+
+Timing: request-time. Model: sync views in threads. Guarantee: as the services'; no page holds the value of a secret.
+Failure: what a service refuses is shown in the form; all else bubbles.
+"""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.debug import sensitive_post_parameters
+
+from orchestrator.core.errors import IsolaneError, NotFound
+from resources.admin.forms import (
+    ChangeDefinitionForm,
+    DefinitionForm,
+    NoForm,
+    SecretForm,
+    ServiceForm,
+)
+from resources.selectors import all_definitions, all_secrets, definition
+from resources.services.definitions import (
+    UsersOf,
+    create_definition,
+    delete_definition,
+    unrouted,
+    update_definition,
+)
+from resources.services.secrets import delete_secret, put_secret
+from tenants.models import Tenant
+from tenants.scope import TenantRef, tenant_scope
+from tenants.statuses import TenantStatus
+
+
+class TenantPage(View):
+    """A page about one tenant, for staff with the right."""
+
+    right = ""  # of Django's own, such as view_secret
+    tenant: TenantRef
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Refuse who lacks the right before the tenant is looked up."""
+        if not request.user.has_perm(f"resources.{self.right}"):
+            raise PermissionDenied
+        self.tenant = get_object_or_404(Tenant, pk=kwargs.pop("tenant_id")).ref
+        return super().dispatch(request, *args, **kwargs)
+
+    def show(self, template: str, **context: Any) -> HttpResponse:
+        """The page, within the admin."""
+        everywhere = admin.site.each_context(self.request)
+        return TemplateResponse(
+            self.request,
+            f"admin/resources/{template}.html",
+            {**everywhere, "tenant": self.tenant, **context},
+        )
+
+
+class ListPage(TenantPage):
+    """What the tenant has defined; of secrets their names."""
+
+    right = "view_resourcedefinition"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show both lists."""
+        with tenant_scope(self.tenant, allowed=TenantStatus.any()):
+            found = {"definitions": list(all_definitions()), "secrets": list(all_secrets())}
+        return self.show("list", title=f"Resources of {self.tenant.schema}", **found)
+
+
+class FormPage(TenantPage):
+    """A form that ends in a service."""
+
+    title = ""
+    done = ""
+    form: type[ServiceForm] = NoForm
+
+    def get(self, request: HttpRequest, **names: str) -> HttpResponse:
+        """Show the form."""
+        return self._show(self.made_form(**names), **names)
+
+    def post(self, request: HttpRequest, **names: str) -> HttpResponse:
+        """Call the service; go back to the lists, or show the form again with what is wrong."""
+        form = self.made_form(data=request.POST, **names)
+        if not form.is_valid():
+            return self._show(form, **names)
+        try:
+            name = self.save(form, **names)
+        except IsolaneError as error:
+            form.refuse(error)
+            return self._show(form, **names)
+        messages.success(request, self.done.format(name=name))
+        return HttpResponseRedirect(reverse("tenant-resources", args=[self.tenant.id]))
+
+    @property
+    def actor(self) -> str:
+        """Who it is, for the audit trail."""
+        return f"user:{self.request.user.get_username()}"
+
+    def made_form(self, data: Any = None, name: str = "") -> ServiceForm:
+        """The form, filled in or empty."""
+        return self.form(data)
+
+    def save(self, form: Any, name: str = "") -> str:
+        """Do it; returns the name of what it was done to."""
+        raise NotImplementedError
+
+    def _show(self, form: ServiceForm, name: str = "") -> HttpResponse:
+        return self.show("form", form=form, title=self.title.format(name=name))
+
+
+class AddPage(FormPage):
+    """A new definition."""
+
+    right = "add_resourcedefinition"
+    title = "Add a resource"
+    done = "The resource {name} was added."
+    form = DefinitionForm
+
+    def save(self, form: Any, name: str = "") -> str:
+        """Store it."""
+        return create_definition(self.tenant, form.wanted(), actor=self.actor).name
+
+
+class ChangePage(AddPage):
+    """A definition that there is."""
+
+    right = "change_resourcedefinition"
+    title = "Change the resource {name}"
+    done = "The resource {name} was changed."
+
+    def made_form(self, data: Any = None, name: str = "") -> ServiceForm:
+        """Filled in with what is stored."""
+        try:
+            with tenant_scope(self.tenant, allowed=TenantStatus.any()):
+                found = definition(name)
+        except NotFound:
+            raise Http404 from None
+        return ChangeDefinitionForm(data, definition=found)
+
+    def save(self, form: Any, name: str = "") -> str:
+        """Replace it."""
+        return update_definition(self.tenant, form.wanted(), actor=self.actor).name
+
+
+class DeletePage(FormPage):
+    """A definition that goes."""
+
+    right = "delete_resourcedefinition"
+    title = "Delete the resource {name}?"
+    done = "The resource {name} was deleted."
+    users_of: UsersOf = staticmethod(unrouted)
+
+    def save(self, form: Any, name: str = "") -> str:
+        """Forget it."""
+        delete_definition(self.tenant, name, actor=self.actor, users_of=self.users_of)
+        return name
+
+
+@method_decorator(sensitive_post_parameters("value"), name="dispatch")
+class SetSecretPage(FormPage):
+    """A secret, new or replaced."""
+
+    right = "change_secret"
+    title = "Set a secret"
+    done = "The secret {name} was set."
+    form = SecretForm
+
+    def save(self, form: Any, name: str = "") -> str:
+        """Store it."""
+        given = form.cleaned_data
+        return put_secret(self.tenant, given["name"], given["value"], actor=self.actor).name
+
+
+class DeleteSecretPage(FormPage):
+    """A secret that goes."""
+
+    right = "delete_secret"
+    title = "Delete the secret {name}?"
+    done = "The secret {name} was deleted."
+
+    def save(self, form: Any, name: str = "") -> str:
+        """Forget it."""
+        delete_secret(self.tenant, name, actor=self.actor)
+        return name

@@ -1,0 +1,127 @@
+"""A user of the run cache for one placement, who reaches the keys of that placement and no other.
+
+Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time, never retried.
+Guarantee: idempotent; the user is made by one command, and gone with its connections before its keys are evicted.
+Failure: IssueError; what may be left is revoked again later. A cache that restarts has neither users nor keys.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from isolane.protocol import Grant
+from resources.issuers.base import FAR_SECONDS, Ask, FarThing, IssueError, Issuer
+
+USER = "cache.user"
+KEYS = "cache.keys"
+# Commands on named keys, and what a client says when it connects. Patterns do not bind commands that walk over keys.
+COMMANDS = (
+    "get", "set", "del", "exists", "incrby", "expire", "pttl", "ping", "client|setname", "client|id", "hello", "auth",
+)  # fmt: skip
+_CONNECT_SECONDS = 2.0
+_BATCH = 1000
+_PORT = 6379
+
+
+class CacheIssuer(Issuer):
+    """Administers the instance at ISOLANE_CACHE_URL, which is not the broker."""
+
+    type: ClassVar[str] = "cache"
+
+    def __init__(self, url: str | None = None) -> None:
+        self._url = url
+
+    def things(self, ask: Ask) -> Sequence[FarThing]:
+        """The keys, then the user: revoked in reverse, nobody writes keys any more when they are evicted."""
+        self._address()  # nothing is promised that could not be revoked
+        placement = f"exec:{ask.execution_id}:{ask.epoch}:{ask.definition}"
+        return (
+            FarThing(kind=KEYS, far_id=f"{placement}:", data={}),
+            FarThing(kind=USER, far_id=placement, data={}),
+        )
+
+    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
+        """Make the user; there are no keys before it writes some."""
+        names = {thing.kind: thing.far_id for thing in things}
+        password = secrets.token_urlsafe(32)
+        url = self._address()
+        with _administrator(url) as client:
+            client.acl_setuser(
+                names[USER],
+                reset=True,
+                enabled=True,
+                hashed_passwords=[f"+{sha256(password.encode()).hexdigest()}"],
+                keys=[f"{names[KEYS]}*"],
+                reset_channels=True,
+                categories=["-@all"],
+                commands=[f"+{command}" for command in COMMANDS],
+            )
+        parts = urlsplit(url)
+        place = {
+            "host": parts.hostname,
+            "port": parts.port or _PORT,
+            "tls": parts.scheme == "rediss",
+            "username": names[USER],
+            "prefix": names[KEYS],
+        }
+        return ask.grant(config={**ask.config, **place}, secrets={"password": password})
+
+    def revoke(self, thing: FarThing) -> None:
+        """Delete the user, which ends its connections, or evict the keys."""
+        with _administrator(self._address()) as client:
+            if thing.kind == USER:
+                client.acl_deluser(thing.far_id)
+            else:
+                _evict(client, thing.far_id)
+
+    def _address(self) -> str:
+        url: str = settings.CACHE_URL if self._url is None else self._url
+        if not url:
+            raise IssueError("there is no run cache; the operator sets ISOLANE_CACHE_URL to one.")
+        if not url.startswith(("redis://", "rediss://")):
+            raise IssueError(
+                "ISOLANE_CACHE_URL is no address over TCP, which runs need; use redis://:password@host:port."
+            )
+        return url
+
+
+@contextmanager
+def _administrator(url: str) -> Iterator["redis.Redis"]:
+    """A connection for one task; whatever redis-py raises inside leaves as IssueError."""
+    client = redis.Redis.from_url(
+        url,
+        protocol=2,
+        client_name="isolane-worker",
+        socket_connect_timeout=_CONNECT_SECONDS,
+        socket_timeout=FAR_SECONDS - _CONNECT_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+    )
+    try:
+        with client:
+            yield client
+    except (redis.RedisError, OSError) as error:
+        where = urlsplit(url).netloc.rpartition("@")[2]
+        raise IssueError(
+            f"the run cache at {where}: {str(error) or type(error).__name__}"
+        ) from None
+
+
+def _evict(client: "redis.Redis", prefix: str) -> None:
+    """Remove all keys that begin so; an unfinished walk is begun anew by the next try, with fewer keys."""
+    deadline = time.monotonic() + FAR_SECONDS - _CONNECT_SECONDS
+    cursor = -1
+    while cursor:
+        cursor, keys = client.scan(max(cursor, 0), match=f"{prefix}*", count=_BATCH)
+        if keys:
+            client.unlink(*keys)
+        if cursor and time.monotonic() > deadline:
+            raise IssueError(f"the keys {prefix}* could not be evicted in time.")

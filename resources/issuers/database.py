@@ -1,0 +1,183 @@
+"""A PostgreSQL role for one placement, where the definition says `mint`.
+
+Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time.
+Guarantee: idempotent; a role is made in one transaction, which a revocation waits for, so that none appears after it.
+Failure: IssueError; the role that may be left is revoked again later, and after its `VALID UNTIL` nobody can log in.
+"""
+
+import secrets
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, ClassVar, LiteralString
+
+from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
+from psycopg.rows import TupleRow
+
+from isolane.protocol import Grant
+from resources.issuers.base import Ask, FarThing, IssueError, Issuer
+from resources.issuers.far_postgres import FarConnection, far_connection
+
+KIND = "database.role"
+_SPARE_SECONDS = 60  # between the run's deadline and the end of its role
+_CONNECTIONS = 10  # of one placement
+_TERMINATE_MS = 500
+_GRANTS_WITH_OPTIONS = 160_000  # the server's version, as libpq counts
+_KEPT = ("host", "dbname", "user")
+
+_UNTIL = "SELECT to_char((now() + make_interval(secs => %s)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00')"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+# Per wanted role: whether it exists, and whose power a member of it could take on by SET ROLE.
+_WANTED = """
+SELECT name, r.oid IS NOT NULL,
+       EXISTS (SELECT FROM pg_roles p WHERE p.rolsuper AND pg_has_role(r.oid, p.oid, 'MEMBER')),
+       EXISTS (SELECT FROM pg_roles p WHERE p.rolcreaterole AND pg_has_role(r.oid, p.oid, 'MEMBER')),
+       pg_has_role(r.oid, current_user, 'MEMBER')
+  FROM unnest(%s::text[]) AS name LEFT JOIN pg_roles r ON r.rolname = name
+"""
+_ROLE = "SELECT oid FROM pg_roles WHERE rolname = %s"
+_TERMINATE = "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE usesysid = %s"
+# The run may have entered any database that lets everybody in.
+_ELSEWHERE = """
+SELECT DISTINCT datname FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid
+ WHERE refclassid = 'pg_authid'::regclass AND refobjid = %s AND datname <> current_database()
+"""
+
+
+class DatabaseIssuer(Issuer):
+    """Mints with an administrator's login that has CREATEROLE, needs no superuser, and stays in the worker."""
+
+    type: ClassVar[str] = "database"
+
+    def things(self, ask: Ask) -> Sequence[FarThing]:
+        """One role, or nothing where the definition's own login is used."""
+        if not ask.config.get("mint"):
+            return ()
+        return (FarThing(kind=KIND, far_id=_role_name(ask), data=_login(ask)),)
+
+    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
+        """Make the role, valid until the run's deadline."""
+        config = {name: value for name, value in ask.config.items() if name != "mint"}
+        if not things:
+            return ask.grant(config=config)
+        (thing,) = things
+        password = secrets.token_urlsafe(32)
+        with far_connection(thing.data) as connection:
+            _mint(connection, thing, password, ask.seconds_left)
+        return ask.grant(config={**config, "user": thing.far_id}, secrets={"password": password})
+
+    def revoke(self, thing: FarThing) -> None:
+        """End its sessions, leave what it made to the roles that it was a member of, drop it."""
+        with far_connection(thing.data) as connection:
+            # What is still being issued ends first, one way or the other.
+            connection.execute(_LOCK, [thing.far_id])
+            found = connection.execute(_ROLE, [thing.far_id]).fetchone()
+            if found is not None:
+                _drop(connection, thing, found[0])
+
+
+def _role_name(ask: Ask) -> str:
+    # Two definitions of a run may lie on one server; their names would not fit 63 bytes.
+    definition = sha256(ask.definition.encode()).hexdigest()[:8]
+    return f"iso_{ask.execution_id.hex}_{ask.epoch}_{definition}"
+
+
+def _login(ask: Ask) -> dict[str, Any]:
+    config = ask.config
+    return {
+        **{name: config[name] for name in _KEPT},
+        "port": config.get("port", 5432),
+        "sslmode": config.get("sslmode", "prefer"),
+        "password": ask.secrets.get("password", ""),
+        "address": ask.address,
+        "roles": [str(name) for name in ask.config["mint"]["roles"]],
+    }
+
+
+def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: float) -> None:
+    role, wanted = thing.far_id, thing.data["roles"]
+    with connection.transaction():
+        connection.execute(_LOCK, [role])
+        for found in connection.execute(_WANTED, [wanted]).fetchall():
+            _refuse_unfit(found)
+        until = connection.execute(_UNTIL, [max(0.0, seconds) + _SPARE_SECONDS]).fetchone()
+        # Hashed here: the server's log may hold statements.
+        verifier = connection.pgconn.encrypt_password(
+            password.encode(), role.encode(), b"scram-sha-256"
+        )
+        _run(
+            connection,
+            "CREATE ROLE {role} LOGIN INHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"
+            " CONNECTION LIMIT {most} VALID UNTIL {until} PASSWORD {verifier}",
+            role=sql.Identifier(role),
+            most=sql.Literal(_CONNECTIONS),
+            until=sql.Literal(until[0] if until else None),
+            verifier=sql.Literal(verifier.decode()),
+        )
+        for name in wanted:
+            _grant(connection, name, sql.Identifier(role))
+
+
+def _refuse_unfit(row: TupleRow) -> None:
+    name, exists, superuser, makes_roles, administrator = row
+    if not exists:
+        reason = "does not exist there; name roles that do"
+    elif superuser:
+        reason = "has a superuser's power; name a role with no more than runs need"
+    elif administrator:
+        reason = "has the administrator's own power; name another role"
+    elif makes_roles:
+        reason = "may make roles, which would outlive the run; name another role"
+    else:
+        return
+    raise IssueError(f"mint.roles: {name!r} {reason}.")
+
+
+def _grant(
+    connection: FarConnection, role: str, to: sql.Composable, *, entered: bool = False
+) -> None:
+    """Inherited only, wherever that can be said: what the run makes is then its own, and found when it ends."""
+    statement: LiteralString = "GRANT {role} TO {to}"
+    if connection.info.server_version >= _GRANTS_WITH_OPTIONS:
+        statement += f" WITH INHERIT TRUE, SET {'TRUE' if entered else 'FALSE'}"
+    _run(connection, statement, role=sql.Identifier(role), to=to)
+
+
+def _drop(connection: FarConnection, thing: FarThing, oid: int) -> None:
+    role, heirs = sql.Identifier(thing.far_id), thing.data["roles"]
+    _run(connection, "ALTER ROLE {role} NOLOGIN", role=role)
+    # To end its sessions takes its privileges, to hand on what it owns those of the heirs; both go with the role.
+    _grant(connection, thing.far_id, sql.SQL("CURRENT_USER"), entered=True)
+    while connection.execute(_TERMINATE, [_TERMINATE_MS, oid]).fetchall():
+        connection.check_time()
+    for heir in heirs:
+        _grant(connection, heir, role, entered=True)
+    _empty(connection, role, heirs)
+    for (dbname,) in connection.execute(_ELSEWHERE, [oid]).fetchall():
+        with far_connection(thing.data, dbname=dbname, deadline=connection.deadline) as other:
+            _empty(other, role, heirs)
+    _run(connection, "DROP ROLE IF EXISTS {role}", role=role)
+
+
+def _empty(connection: FarConnection, role: sql.Identifier, heirs: Sequence[str]) -> None:
+    """In this database: its objects become the first role's that may own them, its privileges go.
+
+    Never the administrator's: a view or function that a run left would then act with an administrator's power.
+    """
+    for position, heir in enumerate(heirs, start=1):
+        try:
+            _run(
+                connection,
+                "REASSIGN OWNED BY {role} TO {heir}",
+                role=role,
+                heir=sql.Identifier(heir),
+            )
+            break
+        except InsufficientPrivilege:
+            if position == len(heirs):
+                raise
+    _run(connection, "DROP OWNED BY {role}", role=role)
+
+
+def _run(connection: FarConnection, statement: LiteralString, **parts: sql.Composable) -> None:
+    connection.execute(sql.SQL(statement).format(**parts))

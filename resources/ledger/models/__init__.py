@@ -1,0 +1,5 @@
+"""The tables of the ledger."""
+
+from resources.ledger.models.issued import Issued
+
+__all__ = ["Issued"]

@@ -1,0 +1,37 @@
+"""A resource of a tenant: what it is, where it is and which secrets open it."""
+
+from django.db import models
+
+
+class Scope(models.TextChoices):
+    """The widest life that a blueprint may give a handle."""
+
+    STEP = "step"  # each step opens its own
+    EXECUTION = "execution"  # all steps of a run may share one
+
+
+class ResourceDefinition(models.Model):
+    """Holds no secret, only references to some."""
+
+    name = models.CharField(max_length=63, unique=True)
+    type = models.CharField(max_length=40, help_text="Never changes.")
+    config = models.JSONField(default=dict, help_text="As its type's provider reads it.")
+    secrets = models.JSONField(
+        default=dict, help_text="From the provider's name of a secret to the reference to it."
+    )
+    scope = models.TextField(choices=Scope.choices, default=Scope.STEP)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=200)
+    updated_at = models.DateTimeField(auto_now=True)
+    updated_by = models.CharField(max_length=200)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(scope__in=Scope.values), name="definition_scope_known"
+            ),
+        )
+        indexes = (models.Index(fields=("-created_at", "id"), name="definition_newest"),)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,37 @@
+"""Where the platform's own servers lie, by its settings. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+LOCAL = "127.0.0.1"
+_POSTGRES_PORT = 5432
+_REDIS_PORT = 6379
+
+
+def own_places(
+    databases: Iterable[Mapping[str, Any]], redis_urls: Iterable[str]
+) -> frozenset[tuple[str, int]]:
+    """Host and port of each; a server on a Unix socket may listen at its usual port of this machine, too."""
+    found = {place for database in databases for place in _of_postgres(database)}
+    return frozenset(found | {_of_redis(url) for url in redis_urls if url})
+
+
+def _of_postgres(database: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+    # libpq takes lists: as many ports as hosts, or one for all; without a host it takes its Unix socket.
+    said = (database.get("HOST"), database.get("OPTIONS", {}).get("hostaddr"))
+    ports = str(database.get("PORT") or "").split(",")
+    for hosts in [str(text) for text in said if text] or [""]:
+        names = hosts.split(",")
+        each = ports if len(ports) == len(names) else ports[:1] * len(names)
+        for name, port in zip(names, each, strict=True):
+            yield _host(name), int(port or _POSTGRES_PORT)
+
+
+def _of_redis(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return _host(parts.hostname or ""), parts.port or _REDIS_PORT
+
+
+def _host(name: str) -> str:
+    return name.lower().rstrip(".") if name and "/" not in name else LOCAL

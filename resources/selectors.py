@@ -1,0 +1,67 @@
+"""Reading definitions and the names of secrets, in the tenant entered."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.db.models import QuerySet
+
+from isolane.protocol import ResourceScope
+from orchestrator.core.errors import NotFound
+from resources.models import ResourceDefinition, Secret
+from resources.services.names import is_name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DefinitionRef:
+    """A definition as a plain value, for the worker."""
+
+    name: str
+    type: str
+    config: Mapping[str, Any]
+    secrets: Mapping[str, str]  # references, not values
+    scope: ResourceScope
+
+
+def definitions(names: Collection[str]) -> dict[str, DefinitionRef]:
+    """Those of the named definitions that exist, by name; one query."""
+    found = ResourceDefinition.objects.filter(name__in=[name for name in names if is_name(name)])
+    return {row.name: _ref(row) for row in found}
+
+
+def all_definitions() -> QuerySet[ResourceDefinition]:
+    """All of them, for lists."""
+    return ResourceDefinition.objects.order_by("name")
+
+
+def definition(name: str) -> ResourceDefinition:
+    """One by its name."""
+    found = ResourceDefinition.objects.filter(name=name).first() if is_name(name) else None
+    if found is None:
+        raise no_definition(name)
+    return found
+
+
+def all_secrets() -> QuerySet[Secret]:
+    """All of them, for lists; without what is sealed."""
+    return Secret.objects.defer("sealed").order_by("name")
+
+
+def no_definition(name: str) -> NotFound:
+    """What is said of a definition that is not there, or is another tenant's."""
+    return NotFound(f"There is no resource {name[:80]!r}.", field="name")
+
+
+def no_secret(name: str) -> NotFound:
+    """What is said of a secret that is not there, or is another tenant's."""
+    return NotFound(f"There is no secret {name[:80]!r}.", field="name")
+
+
+def _ref(row: ResourceDefinition) -> DefinitionRef:
+    return DefinitionRef(
+        name=row.name,
+        type=row.type,
+        config=row.config,
+        secrets=row.secrets,
+        scope=cast("ResourceScope", row.scope),
+    )

@@ -1,0 +1,121 @@
+"""Making, changing and deleting a tenant's definitions."""
+
+from collections.abc import Callable, Sequence
+
+from django.db import IntegrityError, transaction
+
+from orchestrator.core.errors import Conflict, InvalidInput
+from resources.models import ResourceDefinition, Secret
+from resources.selectors import no_definition
+from resources.services.checks import Wanted, check_wanted
+from resources.services.names import is_name
+from tenants.scope import TenantRef, tenant_scope
+from tenants.services.audit import record
+
+UsersOf = Callable[
+    [str], Sequence[str]
+]  # the blueprints of the tenant entered that use a definition
+
+
+class DefinitionExists(Conflict):
+    """The name is taken."""
+
+    code = "definition_exists"
+
+
+class DefinitionInUse(Conflict):
+    """A blueprint uses the definition."""
+
+    code = "definition_in_use"
+
+
+def create_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
+    """Store a definition that fits its type and whose secrets exist."""
+    stored = check_wanted(wanted)
+    try:
+        with tenant_scope(tenant), transaction.atomic():
+            _lock_secrets(stored)
+            made = ResourceDefinition.objects.create(
+                name=wanted.name,
+                type=wanted.type,
+                config=dict(wanted.config),
+                secrets=dict(wanted.secrets),
+                scope=wanted.scope,
+                created_by=actor,
+                updated_by=actor,
+            )
+            _record("create", tenant, made, actor)
+    except IntegrityError:
+        raise DefinitionExists(
+            f"There is a definition {wanted.name!r} already; change that one, or choose another name.",
+            field="name",
+        ) from None
+    return made
+
+
+def update_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
+    """Replace all of a definition but its type; runs that begin from now on are given the new one."""
+    stored = check_wanted(wanted)
+    with tenant_scope(tenant), transaction.atomic():
+        found = _locked(wanted.name)
+        if wanted.type != found.type:
+            raise InvalidInput(
+                f"type: {wanted.name!r} is of type {found.type!r}, which never changes; make another definition.",
+                field="type",
+            )
+        _lock_secrets(stored)
+        found.config, found.secrets = dict(wanted.config), dict(wanted.secrets)
+        found.scope, found.updated_by = wanted.scope, actor
+        found.save()
+        _record("change", tenant, found, actor)
+    return found
+
+
+def delete_definition(tenant: TenantRef, name: str, *, actor: str, users_of: UsersOf) -> None:
+    """Forget a definition that the newest version of no blueprint uses."""
+    with tenant_scope(tenant), transaction.atomic():
+        found = _locked(name)
+        if users := users_of(name):
+            raise DefinitionInUse(
+                f"The definition {name!r} is used by the blueprint {users[0]!r}"
+                f"{f' and {len(users) - 1} more' if users[1:] else ''}; publish a version without it first.",
+                field="name",
+            )
+        _record("delete", tenant, found, actor)
+        found.delete()
+
+
+def unrouted(name: str) -> Sequence[str]:
+    """Stands where a view is given, with its route, who knows which blueprints use a definition."""
+    raise NotImplementedError(f"nobody was named who knows which blueprints use {name!r}")
+
+
+def _locked(name: str) -> ResourceDefinition:
+    found = None
+    if is_name(name):
+        found = ResourceDefinition.objects.select_for_update().filter(name=name).first()
+    if found is None:
+        raise no_definition(name)
+    return found
+
+
+def _lock_secrets(names: frozenset[str]) -> None:
+    """Refuse references to secrets that are not there; those that are stay until this is committed."""
+    locked = Secret.objects.select_for_update(no_key=True).filter(name__in=names).order_by("name")
+    if missing := sorted(names.difference(locked.values_list("name", flat=True))):
+        raise InvalidInput(
+            f"secrets: there is no secret {missing[0]!r}; store it first ('isolane secrets set {missing[0]}').",
+            field="secrets",
+        )
+
+
+def _record(verb: str, tenant: TenantRef, definition: ResourceDefinition, actor: str) -> None:
+    record(
+        action=f"resource.{verb}",
+        actor=actor,
+        tenant=tenant,
+        subject=definition.name,
+        type=definition.type,
+        secrets=definition.secrets,
+        scope=definition.scope,
+    )

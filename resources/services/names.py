@@ -1,0 +1,23 @@
+"""The names of definitions and secrets. Pure."""
+
+from isolane.names import RESOURCE
+from orchestrator.core.errors import InvalidInput
+
+_SHOWN = 80  # characters of a wrong name that its refusal repeats
+
+
+def is_name(name: object) -> bool:
+    """Say whether something can have this name; what cannot is not looked for."""
+    return isinstance(name, str) and RESOURCE.fullmatch(name) is not None
+
+
+def check_name(name: object, *, field: str = "name") -> str:
+    """Return the name if it is one; the error says what would do."""
+    if isinstance(name, str) and is_name(name):
+        return name
+    shown = repr(name)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    raise InvalidInput(
+        f"{field} {shown} is not usable: 1 to 63 of a-z, 0-9, '_' and '-', beginning with a letter.",
+        field=field,
+    )

@@ -1,0 +1,95 @@
+"""What a definition's config may hold: values that PostgreSQL can store, and none that looks like a secret. Pure."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestrator.core.errors import InvalidInput
+
+MAX_BYTES = 16_384
+MAX_DEPTH = 10
+# As they are written in configs and headers, with - for _ and in any case.
+_SECRET_NAME = re.compile(
+    r"(.*_)?(password|passwd|pwd|passphrase|secret|token|apikey|api_key|access_key|secret_key|private_key|credentials?)"
+    r"|authorization|proxy_authorization|cookie"
+)
+_URL_WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
+_SECRET_VALUE = re.compile(
+    r"\s*(bearer|basic)\s+\S|.*-----BEGIN [A-Z ]*PRIVATE KEY-----", re.I | re.S
+)
+
+
+class SecretInConfig(InvalidInput):
+    """A config holds what looks like a secret; it would be shown and stored as it is."""
+
+    code = "secret_in_config"
+
+
+def check_config(config: object) -> dict[str, Any]:
+    """Return the config if it can be stored and shown to everybody who may look at the definition."""
+    if not isinstance(config, dict):
+        raise InvalidInput("config is no object; write fields and values.", field="config")
+    for path, name, value in _values(config, "config", 0):
+        _check_storable(path, value)
+        _refuse_secret(path, name, value)
+    if len(json.dumps(config).encode()) > MAX_BYTES:
+        raise InvalidInput(f"config is larger than {MAX_BYTES} bytes.", field="config")
+    return config
+
+
+def check_text(text: str, where: str) -> str:
+    """Return the text if PostgreSQL can store it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{where} is no text in UTF-8.", field=where) from None
+    if "\0" in text:
+        raise InvalidInput(f"{where} holds a NUL character; leave it out.", field=where)
+    return text
+
+
+def _values(value: Any, path: str, depth: int, name: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Each value inside with its path, and the nearest name that it has."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"config is nested deeper than {MAX_DEPTH}.", field="config")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            check_text(str(key), f"{path}'s field")
+            yield from _values(inner, f"{path}.{key}", depth + 1, str(key))
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _values(inner, f"{path}[{number}]", depth + 1, name)
+    else:
+        yield path, name, value
+
+
+def _check_storable(path: str, value: Any) -> None:
+    if isinstance(value, str):
+        check_text(value, path)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(f"{path} is {value}; write a finite number.", field=path)
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise InvalidInput(
+            f"{path} is no JSON; write text, a number, true, false or null.", field=path
+        )
+
+
+def _refuse_secret(path: str, name: str, value: Any) -> None:
+    """Refuse without a word of the value."""
+    if value is None or isinstance(value, bool) or value == "":
+        return
+    if _SECRET_NAME.fullmatch(name.lower().replace("-", "_")):
+        reason = "is a secret by its name"
+    elif isinstance(value, str) and _URL_WITH_CREDENTIALS.search(value):
+        reason = "is an address with credentials in it"
+    elif isinstance(value, str) and _SECRET_VALUE.match(value):
+        reason = "looks like a credential"
+    else:
+        return
+    raise SecretInConfig(
+        f"{path} {reason}, and a config is shown to everybody who may look at it: store the value with"
+        " 'isolane secrets set NAME' and name it under secrets.",
+        field=path,
+    )

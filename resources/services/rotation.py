@@ -1,0 +1,72 @@
+"""Encrypting again under the newest key, row by row, while everything goes on.
+
+Timing: request-time, from a command. Model: sync. Guarantee: idempotent; each row is compared and set by itself, so
+that a value written meanwhile is never overwritten with an older one.
+Failure: what no key opens is counted and left as it is; errors of the database bubble, and a second run goes on.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model
+
+from orchestrator.core.keyring import UndecryptableError
+from resources.services.sealing import key_ring, newest_key
+
+BATCH = 100  # rows that are read at once; a sealed output may be large
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rotated:
+    """What a rotation came to, in values."""
+
+    rotated: int = 0
+    current: int = 0  # were under the newest key already
+    changed: int = 0  # were written by others meanwhile; another rotation looks at them again
+    unreadable: int = 0  # no key of the ring opens them
+
+    def __add__(self, other: "Rotated") -> "Rotated":
+        return Rotated(
+            rotated=self.rotated + other.rotated,
+            current=self.current + other.current,
+            changed=self.changed + other.changed,
+            unreadable=self.unreadable + other.unreadable,
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is under the newest key."""
+        return not self.changed and not self.unreadable
+
+
+def rotate_column(model: type[Model], column: str) -> Rotated:
+    """Bring one column of sealed values under the newest key, in the scope entered."""
+    total, last = Rotated(), None
+    rows = model._default_manager.filter(**{f"{column}__isnull": False}).order_by("pk")
+    while True:
+        page = rows if last is None else rows.filter(pk__gt=last)
+        batch = list(page.values_list("pk", column)[:BATCH])
+        for pk, sealed in batch:
+            total += _rotate(model, column, pk, bytes(sealed))
+        if len(batch) < BATCH:
+            return total
+        last = batch[-1][0]
+
+
+def _rotate(model: type[Model], column: str, pk: Any, sealed: bytes) -> Rotated:
+    if _is_current(sealed):
+        return Rotated(current=1)
+    try:
+        renewed = key_ring().rotate(sealed)
+    except UndecryptableError:
+        return Rotated(unreadable=1)
+    unchanged = model._default_manager.filter(pk=pk, **{column: sealed})
+    return Rotated(rotated=1) if unchanged.update(**{column: renewed}) else Rotated(changed=1)
+
+
+def _is_current(sealed: bytes) -> bool:
+    try:
+        newest_key().decrypt(sealed)
+    except UndecryptableError:
+        return False
+    return True

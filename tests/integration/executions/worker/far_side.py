@@ -1,0 +1,70 @@
+"""A far side in memory, and the issuer that works there: what is really there, told apart from what the ledger says."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from isolane.protocol import Grant, Resource, ResourceEvent, Run
+from isolane.results import StepResult
+from resources.issuers.base import Ask, FarThing, IssueError, Issuer
+from resources.models import ResourceDefinition
+from resources.runtimes.stub import Behaviour, StubBackend
+from tenants.scope import TenantRef, tenant_scope
+
+
+class FarSide(Issuer):
+    """Refuses while it is away."""
+
+    type: ClassVar[str] = "cache"
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self.away = False
+        self.password = "issued-password"
+        self.seen: list[str] = []
+
+    def things(self, ask: Ask) -> Sequence[FarThing]:
+        far_id = f"{ask.execution_id}/{ask.epoch}/{ask.definition}"
+        return [FarThing(kind="cache.user", far_id=far_id, data={"url": "redis://far"})]
+
+    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
+        self._answer("issue")
+        self.there |= {thing.far_id for thing in things}
+        return ask.grant(secrets={"password": self.password})
+
+    def revoke(self, thing: FarThing) -> None:
+        self._answer("revoke")
+        assert thing.data == {"url": "redis://far"}
+        self.there.discard(thing.far_id)
+
+    def _answer(self, asked: str) -> None:
+        self.seen.append(asked)
+        if self.away:
+            raise IssueError(f"{asked}: the far side is away")
+
+
+def define(tenant: TenantRef, name: str = "scratch", scope: str = "execution") -> None:
+    """A definition of the tenant, as its service would store it."""
+    with tenant_scope(tenant):
+        ResourceDefinition.objects.create(
+            name=name, type="cache", config={}, secrets={}, scope=scope
+        )
+
+
+def handle(number: int, epoch: int) -> str:
+    """The id of a handle; none is used twice."""
+    return f"cache_{epoch:016x}{number:016x}"
+
+
+def says(backend: StubBackend, *events: tuple[ResourceEvent, int]) -> Behaviour:
+    """A node that opens and closes handles of the resource `tmp`, as the runtime tells it."""
+
+    def run(run: Run, cancelled: object, on_frame: object) -> StepResult:
+        runtime = backend.runtimes[-1]
+        for event, number in events:
+            resource_id = handle(number, runtime.placement.epoch)
+            runtime.on_resource(
+                Resource(event=event, name="tmp", resource_id=resource_id, step=run.step)
+            )
+        return StepResult.succeeded(step=run.step, attempt=run.attempt, output=None)
+
+    return run

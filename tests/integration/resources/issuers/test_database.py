@@ -1,0 +1,377 @@
+"""resources.issuers.database against a customer's PostgreSQL, by an administrator who is no superuser."""
+
+import dataclasses
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.rows import DictRow
+
+from isolane.protocol import Grant
+from resources.issuers.base import FAR_SECONDS, Ask, FarThing, IssueError
+from resources.issuers.database import DatabaseIssuer
+from tests.customer import Customer
+from tests.integration.resources.issuers.asks import database_ask
+from tests.waiting import wait_for
+
+ISSUER = DatabaseIssuer()
+
+
+@pytest.fixture
+def far(customer: Customer) -> Iterator["psycopg.Connection[DictRow]"]:
+    """The customer's server as its superuser; no role of a run is left on it."""
+    with customer.connect() as connection:
+        yield connection
+    assert customer.roles("iso_") == []
+
+
+def enter(customer: Customer, grant: Grant, **changes: Any) -> "psycopg.Connection[Any]":
+    """Connect as a runtime would."""
+    config = grant.config
+    asked = {
+        "host": config["host"],
+        "hostaddr": grant.address,
+        "port": config["port"],
+        "dbname": config["dbname"],
+        "user": config["user"],
+        "password": grant.secrets["password"],
+        **changes,
+    }
+    return psycopg.connect(autocommit=True, **asked)
+
+
+def issue(ask: Ask) -> tuple[Grant, Sequence[FarThing]]:
+    things = ISSUER.things(ask)
+    return ISSUER.issue(ask, things), things
+
+
+def value(connection: "psycopg.Connection[Any]", query: str, *values: object) -> Any:
+    """The only value of the only row."""
+    (row,) = connection.execute(query.encode(), values).fetchall()
+    return next(iter(row.values())) if isinstance(row, dict) else row[0]
+
+
+def test_a_role_of_the_run_can_do_what_its_roles_can_and_no_more(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    ask = database_ask(customer)
+    grant, (thing,) = issue(ask)
+    with enter(customer, grant) as connection:
+        assert value(connection, "SELECT current_user") == thing.far_id
+        assert value(connection, "SELECT count(*) FROM invoice") == 5
+        for refused in (
+            "DELETE FROM invoice",
+            "CREATE ROLE evil",
+            "SET ROLE reporting",
+            f"SET ROLE {customer.admin_user}",
+            f"GRANT reporting TO {customer.reader.user}",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(refused.encode())
+    (role,) = far.execute(
+        "SELECT *, rolvaliduntil - now() AS left FROM pg_roles WHERE rolname = %s", [thing.far_id]
+    ).fetchall()
+    powers = ("rolsuper", "rolcreaterole", "rolcreatedb", "rolreplication", "rolbypassrls")
+    assert [power for power in powers if role[power]] == []
+    assert role["rolconnlimit"] == 10
+    assert 60 < role["left"].total_seconds() <= 90
+    ISSUER.revoke(thing)
+
+
+def test_the_grant_holds_nothing_of_the_administrator(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    grant, (thing,) = issue(database_ask(customer))
+    assert grant.config["user"] == thing.far_id
+    assert "mint" not in grant.config
+    assert set(grant.secrets) == {"password"}
+    assert customer.admin_password not in str(dataclasses.asdict(grant))
+    assert customer.admin_password not in repr(thing)
+    ISSUER.revoke(thing)
+
+
+def test_without_mint_the_definitions_own_login_is_handed_on(customer: Customer) -> None:
+    ask = database_ask(customer, mint=None)
+    assert ISSUER.things(ask) == ()
+    grant = ISSUER.issue(ask, ())
+    assert "mint" not in grant.config
+    assert grant.config["user"] == customer.admin_user
+    assert grant.secrets == {"password": customer.admin_password}
+
+
+def test_the_password_is_in_no_statement_that_the_server_logs(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    grant, (thing,) = issue(database_ask(customer))
+    ISSUER.revoke(thing)
+    made = [line for line in customer.log_lines(thing.far_id) if "CREATE ROLE" in line]
+    assert len(made) == 1
+    assert "SCRAM-SHA-256$" in made[0]
+    assert "isolane-worker" in made[0]
+    assert customer.log_lines(grant.secrets["password"]) == []
+
+
+def test_after_revocation_neither_an_old_session_nor_a_saved_login_works(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    grant, (thing,) = issue(database_ask(customer))
+    with enter(customer, grant) as idle, enter(customer, grant) as busy:
+        working = threading.Thread(target=_sleep_at, args=(busy,))
+        working.start()
+        wait_for(lambda: _active(far, thing), "a session at work")
+        ISSUER.revoke(thing)
+        working.join(10)
+        assert not working.is_alive()
+        with pytest.raises(psycopg.OperationalError):
+            idle.execute("SELECT 1")
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        enter(customer, grant)
+
+
+def _sleep_at(connection: "psycopg.Connection[Any]") -> None:
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT pg_sleep(60)")
+
+
+def _active(far: "psycopg.Connection[DictRow]", thing: FarThing) -> list[DictRow]:
+    return far.execute(
+        "SELECT pid FROM pg_stat_activity WHERE usename = %s AND state = 'active'", [thing.far_id]
+    ).fetchall()
+
+
+def test_revoking_an_old_epoch_leaves_the_new_one_alone(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    execution_id = uuid4()
+    old_grant, (old,) = issue(database_ask(customer, execution_id=execution_id, epoch=1))
+    new_grant, (new,) = issue(database_ask(customer, execution_id=execution_id, epoch=11))
+    with enter(customer, new_grant) as connection:
+        ISSUER.revoke(old)
+        ISSUER.revoke(old)
+        assert value(connection, "SELECT count(*) FROM invoice") == 5
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            enter(customer, old_grant)
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            enter(customer, new_grant, password=old_grant.secrets["password"])
+    assert customer.roles(f"iso_{execution_id.hex}") == [new.far_id]
+    ISSUER.revoke(new)
+
+
+def test_two_definitions_of_a_placement_have_a_role_each(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    execution_id = uuid4()
+    _, (first,) = issue(database_ask(customer, execution_id=execution_id, definition="a"))
+    grant, (second,) = issue(database_ask(customer, execution_id=execution_id, definition="b"))
+    assert first.far_id != second.far_id
+    ISSUER.revoke(first)
+    with enter(customer, grant) as connection:
+        assert value(connection, "SELECT 1") == 1
+    ISSUER.revoke(second)
+
+
+@pytest.fixture
+def made(far: "psycopg.Connection[DictRow]") -> Iterator[None]:
+    """A schema in which runs may make things, and the administrator may not."""
+    far.execute("CREATE SCHEMA made")
+    far.execute("GRANT USAGE, CREATE ON SCHEMA made TO reporting")
+    far.execute("GRANT TEMPORARY, CREATE ON DATABASE shop TO reporting")
+    yield
+    far.execute("REVOKE TEMPORARY, CREATE ON DATABASE shop FROM reporting")
+    far.execute("DROP SCHEMA made CASCADE")
+
+
+def test_what_the_run_made_stays_with_the_role_that_it_had(
+    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+) -> None:
+    grant, (thing,) = issue(database_ask(customer))
+    with enter(customer, grant) as connection:
+        connection.execute("CREATE TABLE made.report AS SELECT * FROM invoice")
+        connection.execute("GRANT SELECT ON made.report TO reporting")
+        connection.execute("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")
+        connection.execute("CREATE TEMPORARY TABLE scratch (id int)")
+        ISSUER.revoke(thing)
+    owner = value(far, "SELECT tableowner FROM pg_tables WHERE tablename = 'report'")
+    assert owner == "reporting"
+    assert value(far, "SELECT count(*) FROM made.report") == 5
+    assert value(far, "SELECT count(*) FROM pg_default_acl") == 0
+    grant, (thing,) = issue(database_ask(customer))
+    with enter(customer, grant) as connection:
+        connection.execute("DROP TABLE made.report")
+    ISSUER.revoke(thing)
+
+
+def test_code_that_a_run_left_gets_no_more_power_than_the_run_had(
+    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+) -> None:
+    with customer.connect(customer.admin) as admin:
+        admin.execute("CREATE TABLE payroll AS SELECT 'precious' AS amount")
+    grant, (first,) = issue(database_ask(customer))
+    with enter(customer, grant) as connection:
+        connection.execute("CREATE VIEW made.peep AS SELECT * FROM payroll")
+        connection.execute(
+            "CREATE FUNCTION made.rise() RETURNS void LANGUAGE plpgsql SECURITY DEFINER"
+            " AS $$BEGIN EXECUTE 'CREATE ROLE risen'; END$$"
+        )
+        connection.execute("CREATE SCHEMA own")
+        connection.execute("CREATE TYPE own.mood AS ENUM ('fine')")
+        connection.execute("GRANT ALL ON made.peep TO PUBLIC")
+    ISSUER.revoke(first)
+    grant, (second,) = issue(database_ask(customer))
+    with enter(customer, grant) as connection:
+        for attack in ("SELECT * FROM made.peep", "SELECT made.rise()"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(attack.encode())
+        connection.execute("DROP SCHEMA own CASCADE")
+    ISSUER.revoke(second)
+    far.execute("DROP VIEW made.peep")
+    far.execute("DROP TABLE payroll")
+
+
+def test_what_the_first_role_may_not_own_goes_to_the_next(
+    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+) -> None:
+    with customer.connect(customer.admin) as admin:
+        admin.execute("CREATE ROLE guest")
+        admin.execute("GRANT CONNECT ON DATABASE shop TO guest")
+    grant, (thing,) = issue(database_ask(customer, roles=("guest", "reporting")))
+    with enter(customer, grant) as connection:
+        connection.execute("CREATE FUNCTION made.one() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    ISSUER.revoke(thing)
+    owner = value(far, "SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'one'")
+    assert owner == "reporting"
+    far.execute("DROP OWNED BY guest")
+    far.execute("DROP ROLE guest")
+
+
+def test_what_it_made_in_another_database_does_not_keep_the_role_alive(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    far.execute("CREATE DATABASE side")
+    with psycopg.connect(
+        far.info.dsn, password=far.info.password, autocommit=True, dbname="side"
+    ) as side:
+        side.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        grant, (thing,) = issue(database_ask(customer))
+        with enter(customer, grant, dbname="side") as connection:
+            connection.execute("CREATE TABLE hidden (id int)")
+        ISSUER.revoke(thing)
+        owner = value(side, "SELECT tableowner FROM pg_tables WHERE tablename = 'hidden'")
+        assert owner == "reporting"
+    far.execute("DROP DATABASE side")
+
+
+def test_revoking_what_was_never_made_is_fine(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    (thing,) = ISSUER.things(database_ask(customer))
+    ISSUER.revoke(thing)
+
+
+def test_a_revocation_waits_for_an_issue_that_is_under_way(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    ask = database_ask(customer)
+    (thing,) = ISSUER.things(ask)
+    with customer.connect() as holding:
+        # GRANT waits for whoever holds the role's row.
+        holding.execute("BEGIN")
+        holding.execute("COMMENT ON ROLE reporting IS 'held'")
+        holding.execute("LOCK pg_auth_members IN ACCESS EXCLUSIVE MODE")
+        issuing = threading.Thread(target=ISSUER.issue, args=(ask, [thing]))
+        issuing.start()
+        wait_for(lambda: _waiting(far), "an issue that waits for the lock")
+        revoking = threading.Thread(target=ISSUER.revoke, args=(thing,))
+        revoking.start()
+        wait_for(lambda: len(_waiting(far)) == 2, "a revocation that waits for the issue")
+        holding.execute("ROLLBACK")
+        issuing.join(10)
+        revoking.join(10)
+    assert customer.roles(thing.far_id) == []
+
+
+def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
+    return far.execute(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'isolane-worker' AND wait_event_type = 'Lock'"
+    ).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("role", "reason"),
+    [
+        ("nobody", "does not exist"),
+        ("postgres", "superuser"),
+        ("shop_admin", "administrator"),
+        ("like_admin", "administrator"),
+        ("maker", "may make roles"),
+        ("x'; DROP TABLE invoice; --", "does not exist"),
+    ],
+)
+def test_roles_with_too_much_power_are_refused(
+    customer: Customer, far: "psycopg.Connection[DictRow]", role: str, reason: str
+) -> None:
+    far.execute("CREATE ROLE like_admin")
+    far.execute("GRANT shop_admin TO like_admin")
+    far.execute("CREATE ROLE maker CREATEROLE")
+    try:
+        ask = database_ask(customer, roles=("reporting", role))
+        things = ISSUER.things(ask)
+        with pytest.raises(IssueError, match=reason) as caught:
+            ISSUER.issue(ask, things)
+        assert role in str(caught.value)
+        ISSUER.revoke(things[0])
+    finally:
+        far.execute("DROP ROLE like_admin, maker")
+
+
+def test_a_role_that_the_administrator_may_not_grant_is_refused_whole(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    far.execute("CREATE ROLE foreign_role")
+    try:
+        ask = database_ask(customer, roles=("foreign_role",))
+        things = ISSUER.things(ask)
+        with pytest.raises(IssueError, match="permission denied to grant role"):
+            ISSUER.issue(ask, things)
+        assert customer.roles("iso_") == []
+    finally:
+        far.execute("DROP ROLE foreign_role")
+
+
+def test_a_wrong_password_is_told_without_the_password(customer: Customer) -> None:
+    ask = dataclasses.replace(database_ask(customer), secrets={"password": "hunter2hunter2"})
+    things = ISSUER.things(ask)
+    for attempt in (lambda: ISSUER.issue(ask, things), lambda: ISSUER.revoke(things[0])):
+        with pytest.raises(IssueError, match="password authentication failed") as caught:
+            attempt()
+        assert "hunter2" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+def test_a_server_that_never_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        login = {
+            "host": "silent.test", "address": "127.0.0.1", "port": silent.getsockname()[1], "dbname": "x",
+            "user": "x", "password": "not-used", "sslmode": "disable",
+        }  # fmt: skip
+        begun = time.monotonic()
+        with pytest.raises(IssueError, match=r"silent\.test"):
+            ISSUER.revoke(FarThing(kind="database.role", far_id="iso_x", data=login))
+        assert time.monotonic() - begun < FAR_SECONDS + 1
+
+
+def test_a_server_that_falls_silent_is_given_up(customer: Customer) -> None:
+    ask = database_ask(customer)
+    (thing,) = ISSUER.things(ask)
+    with customer.connect() as holding:
+        holding.execute("BEGIN")
+        holding.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [thing.far_id])
+        begun = time.monotonic()
+        with pytest.raises(IssueError):
+            ISSUER.issue(ask, [thing])
+        assert time.monotonic() - begun < FAR_SECONDS + 1

@@ -1,0 +1,133 @@
+"""What a context holds of its resources."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from executions.semantics.holdings import MAX_HANDLES, Ended, Holdings
+from isolane.protocol import Grant, ProtocolError, Resource, ResourceEvent
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def grant(name: str = "db", definition: str = "billing") -> Grant:
+    return Grant(
+        name=name, type="database", definition=definition, scope="execution", config={}, secrets={}
+    )
+
+
+def handle(number: int) -> str:
+    return f"database_{number:032x}"
+
+
+def said(event: ResourceEvent, number: int = 1, name: str = "db", error: str = "") -> Resource:
+    return Resource(event=event, name=name, resource_id=handle(number), step="s1", error=error)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+@pytest.fixture
+def holdings() -> Holdings:
+    made = Holdings(now=Clock())
+    made.granted([grant()])
+    return made
+
+
+def test_a_handle_is_open_from_its_allocation_to_its_disposal(holdings: Holdings) -> None:
+    opened = holdings.hear(said("allocated"))
+    assert (opened.ended, opened.closed_at, opened.definition) == (Ended.OPEN, None, "billing")
+    assert holdings.open_handles() == 1
+    closed = holdings.hear(said("disposed"))
+    assert closed.ended is Ended.DISPOSED
+    assert closed.closed_at is not None
+    assert closed.closed_at > opened.opened_at
+    assert holdings.open_handles() == 0
+
+
+def test_a_reuse_changes_nothing(holdings: Holdings) -> None:
+    opened = holdings.hear(said("allocated"))
+    assert holdings.hear(said("reused")) is opened
+
+
+def test_what_never_came_to_be_has_failed_at_once(holdings: Holdings) -> None:
+    failed = holdings.hear(said("failed", error="no route"))
+    assert (failed.ended, failed.closed_at, failed.error) == (
+        Ended.FAILED,
+        failed.opened_at,
+        "no route",
+    )
+
+
+def test_a_handle_that_could_not_be_closed_goes_with_its_runtime(holdings: Holdings) -> None:
+    holdings.hear(said("allocated"))
+    assert holdings.hear(said("disposed", error="it hangs")).ended is Ended.OPEN
+    (killed,) = holdings.killed()
+    assert (killed.ended, killed.error) == (Ended.KILLED, "it hangs")
+    assert holdings.killed() == []
+
+
+def test_what_was_issued_does_not_go_with_the_runtime(holdings: Holdings) -> None:
+    holdings.issued(grant(), "database.role", "iso_1")
+    assert holdings.killed() == []
+    assert holdings.unwritten() == []  # the ledger has it already
+    assert holdings.revoked("iso_1", "unreachable").ended is Ended.OPEN
+    assert holdings.revoked("iso_1").ended is Ended.DISPOSED
+    (changed,) = holdings.unwritten()
+    assert (changed.type, changed.error) == ("database.role", "")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        said("allocated", name="other"),
+        said("disposed", 2),
+        said("reused", 2),
+        said("allocated", 1),
+        said("failed", 1),
+    ],
+    ids=["not granted", "disposed unknown", "reused unknown", "allocated twice", "failed twice"],
+)
+def test_a_runtime_is_not_believed_what_cannot_be(holdings: Holdings, frame: Resource) -> None:
+    holdings.hear(said("allocated"))
+    with pytest.raises(ProtocolError):
+        holdings.hear(frame)
+
+
+def test_what_has_ended_cannot_end_again(holdings: Holdings) -> None:
+    holdings.hear(said("allocated"))
+    holdings.hear(said("disposed"))
+    with pytest.raises(ProtocolError):
+        holdings.hear(said("disposed"))
+
+
+def test_two_names_of_one_definition_share_a_handle() -> None:
+    holdings = Holdings(now=Clock())
+    holdings.granted([grant("a"), grant("b"), grant("c", definition="other")])
+    opened = holdings.hear(said("allocated", name="a"))
+    assert holdings.hear(said("reused", name="b")) is opened
+    with pytest.raises(ProtocolError):
+        holdings.hear(said("reused", name="c"))
+
+
+def test_only_what_has_changed_is_written_again(holdings: Holdings) -> None:
+    holdings.hear(said("allocated", 1))
+    holdings.hear(said("allocated", 2))
+    first = holdings.unwritten()
+    assert [held.resource_id for held in first] == [handle(1), handle(2)]
+    holdings.hear(said("disposed", 2))  # while the others are being written
+    holdings.written(first)
+    assert [held.resource_id for held in holdings.unwritten()] == [handle(2)]
+
+
+def test_a_step_cannot_fill_the_ledger(holdings: Holdings) -> None:
+    for number in range(MAX_HANDLES):
+        holdings.hear(said("failed", number))
+    with pytest.raises(ProtocolError, match="10000"):
+        holdings.hear(said("allocated", MAX_HANDLES))

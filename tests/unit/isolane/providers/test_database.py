@@ -1,0 +1,102 @@
+"""isolane.providers.database: what a definition may say, and what psycopg is told."""
+
+from typing import Any
+from unittest.mock import MagicMock
+
+import psycopg
+import pytest
+
+from isolane.protocol import Grant
+from isolane.providers.database import Database, DatabaseConfig, Mint
+from isolane.shapes import ShapeError, build
+
+CONFIG = {"host": "db.example.com", "dbname": "shop", "user": "ada"}
+
+
+def grant(address: str = "", **config: Any) -> Grant:
+    return Grant(
+        name="billing",
+        type="database",
+        definition="billing-db",
+        scope="execution",
+        config=CONFIG | config,
+        secrets={"password": "correct-horse"},
+        address=address,
+    )
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    connect = MagicMock()
+    connect.return_value.info.server_version = 180_000
+    monkeypatch.setattr(psycopg, "connect", connect)
+    return connect
+
+
+def test_it_connects_to_the_address_under_the_name(connect: MagicMock) -> None:
+    Database().create(grant("192.0.2.7", statement_timeout_s=1.5, sslmode="verify-full"), "the tag")
+    said = connect.call_args.kwargs
+    expected = {
+        "host": "db.example.com", "hostaddr": "192.0.2.7", "port": 5432, "dbname": "shop", "user": "ada",
+        "password": "correct-horse", "sslmode": "verify-full", "connect_timeout": 5, "application_name": "the tag",
+        "options": "-c statement_timeout=1500", "autocommit": True,
+    }  # fmt: skip
+    assert said.items() >= expected.items()
+
+
+def test_without_an_address_the_name_is_looked_up(connect: MagicMock) -> None:
+    Database().create(grant(), "the tag")
+    said = connect.call_args.kwargs
+    assert said["hostaddr"] is said["options"] is None
+
+
+def test_an_old_server_is_not_asked_for_what_it_does_not_know(connect: MagicMock) -> None:
+    connect.return_value.info.server_version = 130_000
+    Database().create(grant(), "the tag")
+    connect.return_value.execute.assert_not_called()
+
+
+def test_a_server_that_cannot_notice_is_no_error(connect: MagicMock) -> None:
+    connect.return_value.execute.side_effect = psycopg.errors.InvalidParameterValue
+    assert Database().create(grant(), "the tag") is connect.return_value
+
+
+def test_a_half_made_connection_is_closed(connect: MagicMock) -> None:
+    connect.return_value.execute.side_effect = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        Database().create(grant(), "the tag")
+    connect.return_value.close.assert_called_once_with()
+
+
+def test_a_whole_config_is_read() -> None:
+    config = build(DatabaseConfig, CONFIG | {"mint": {"roles": ["reporting"]}}, "config")
+    assert config.mint == Mint(roles=("reporting",))
+    assert (config.port, config.sslmode, config.connect_timeout_s) == (5432, "prefer", 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"host": ""}, "host: '' is empty"),
+        ({"user": "a\0b"}, "user: .* holds a NUL"),
+        ({"port": 0}, "port: 0 is not between 1 and 65535"),
+        ({"sslmode": "maybe"}, "sslmode: expected one of disable, allow"),
+        ({"connect_timeout_s": 61}, "connect_timeout_s: 61 is not between 1 and 60"),
+        ({"statement_timeout_s": 0}, "statement_timeout_s: 0.0 is not between"),
+        ({"mint": {"roles": []}}, "mint.roles: name at least one role"),
+        ({"mint": {"roles": [""]}}, "mint.roles: name at least one role"),
+        ({"password": "x"}, "unknown field 'password'"),
+    ],
+)
+def test_a_bad_config_names_the_field(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ShapeError, match=reason):
+        build(DatabaseConfig, CONFIG | change, "config")
+
+
+def test_minting_needs_a_password() -> None:
+    minting = build(DatabaseConfig, CONFIG | {"mint": {"roles": ["reporting"]}}, "config")
+    plain = build(DatabaseConfig, CONFIG, "config")
+    with pytest.raises(ValueError, match=r"secrets\.password: missing"):
+        Database().check_definition(minting, frozenset())
+    Database().check_definition(minting, frozenset({"password"}))
+    Database().check_definition(plain, frozenset())

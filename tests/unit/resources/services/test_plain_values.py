@@ -1,0 +1,81 @@
+"""A config can be stored and holds nothing that looks like a secret."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.core.errors import InvalidInput
+from resources.services.plain_values import MAX_BYTES, SecretInConfig, check_config
+
+VALUE = "hunter2-hunter2"
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"password": VALUE}, "config.password"),
+        ({"Password": VALUE}, "config.Password"),
+        ({"api_key": VALUE}, "config.api_key"),
+        ({"apikey": VALUE}, "config.apikey"),
+        ({"token": VALUE}, "config.token"),
+        ({"auth_token": VALUE}, "config.auth_token"),
+        ({"client-secret": VALUE}, "config.client-secret"),
+        ({"headers": {"Authorization": VALUE}}, "config.headers.Authorization"),
+        ({"headers": {"X-Api-Key": VALUE}}, "config.headers.X-Api-Key"),
+        ({"headers": {"X-Custom": f"Bearer {VALUE}"}}, "config.headers.X-Custom"),
+        ({"tokens": [{"token": [VALUE]}]}, "config.tokens[0].token[0]"),
+        ({"password": 123456}, "config.password"),
+        ({"base_url": f"https://user:{VALUE}@api.example.com/v1"}, "config.base_url"),
+        ({"base_url": f"https://{VALUE}@api.example.com/v1"}, "config.base_url"),
+        ({"host": f"postgresql://u:{VALUE}@db/x"}, "config.host"),
+        ({"note": f"-----BEGIN RSA PRIVATE KEY-----\n{VALUE}"}, "config.note"),
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_secret_is_refused_with_the_way_out(
+    config: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(SecretInConfig, match="isolane secrets set") as refused:
+        check_config(config)
+    assert refused.value.field == field
+    assert refused.value.code == "secret_in_config"
+    assert VALUE not in refused.value.detail
+    assert "123456" not in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"host": "db.example.com", "port": 5432, "user": "reader", "mint": {"roles": ["app"]}},
+        {"auth": "bearer", "header": "X-Api-Key", "base_url": "https://api.example.com/a@b?c"},
+        {"max_tokens": 100, "password": "", "token": None, "basic": True, "ratio": 0.5},
+    ],
+)
+def test_what_is_no_secret_is_taken(config: dict[str, Any]) -> None:
+    assert check_config(config) == config
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ([], "config is no object"),
+        (None, "config is no object"),
+        ({"a": "x\0y"}, "config.a holds a NUL"),
+        ({"a": "\ud800"}, "config.a is no text in UTF-8"),
+        ({"a\0": 1}, "holds a NUL"),
+        ({"a": float("nan")}, "config.a is nan; write a finite number"),
+        ({"a": float("inf")}, "config.a is inf"),
+        ({"a": object()}, "config.a is no JSON"),
+        ({"a": "x" * MAX_BYTES}, f"config is larger than {MAX_BYTES} bytes"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused(config: Any, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        check_config(config)
+
+
+def test_depth_is_limited() -> None:
+    nested: Any = 1
+    for _ in range(5000):
+        nested = {"a": nested}
+    with pytest.raises(InvalidInput, match="nested deeper than 10"):
+        check_config(nested)
