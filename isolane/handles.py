@@ -3,8 +3,8 @@
 Timing: opening takes as long as the far side does; each disposal has a time of its own, then it is abandoned.
 Model: any thread may ask; one lock per definition and scope, so that different ones open at the same time. What is
 eager is opened, and everything is disposed of, in helper threads that are waited for.
-Guarantee: one handle per definition and scope; each is disposed of once, also what was opened too late; no secret of
-a grant is in an error.
+Guarantee: one handle per definition and scope, and another only when that one is known to be broken; each is disposed
+of once, also what was opened too late; no secret of a grant is in an error.
 Failure: what cannot be opened is a StepError, and is tried again when it is asked for again; a disposal that fails or
 hangs stops no other, and is reported.
 """
@@ -120,6 +120,7 @@ class Handle:
     value: Any = field(repr=False)
     provider: Provider[Any] = field(repr=False)
     steps: set[str]
+    disposed: bool = False
 
 
 class _Slot:
@@ -171,6 +172,10 @@ class Handles:
         holder = self.scope if grant.scope == "execution" else scope
         slot = holder.slot(grant)
         with slot.lock:
+            if slot.handle is not None and slot.handle.provider.is_broken(slot.handle.value):
+                # A step that is tried again would meet the same dead connection, time after time.
+                self._errors += filter(None, [self._dispose(slot.handle, step)])
+                slot.handle = None
             if slot.handle is None:
                 slot.handle = self._open(grant, step, holder)
             handle = slot.handle
@@ -264,6 +269,9 @@ class Handles:
         raise RuntimeError(f"resource {handle.name}: {reason}")
 
     def _dispose(self, handle: Handle, step: str) -> str:
+        if handle.disposed:
+            return ""
+        handle.disposed = True
         error = settle(partial(handle.provider.dispose, handle.value), handle.provider.dispose_s)
         reason = "" if error is None else self._reason(error)
         self._say("disposed", handle.name, handle.id, step, reason)

@@ -89,10 +89,20 @@ class Holdings:
             ended = Ended.OPEN if error else Ended.DISPOSED
             return self._end(self._held[far_id], ended, error)
 
+    def never_made(self, far_id: str, error: str) -> Holding:
+        """It was to be issued, and certainly was not."""
+        with self._lock:
+            return self._end(self._held[far_id], Ended.FAILED, error)
+
     def killed(self) -> list[Holding]:
         """The runtime is gone, and every handle in it."""
         with self._lock:
             return [self._end(held, Ended.KILLED, held.error) for held in self._handles()]
+
+    def gone(self) -> list[str]:
+        """What was to be issued, or was, and is at no far side any more."""
+        with self._lock:
+            return [held.resource_id for held in self._held.values() if held.issued and held.ended]
 
     def unwritten(self) -> Sequence[Holding]:
         """Those that have changed since they were written."""

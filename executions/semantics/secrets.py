@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-MIN_SECRET = (
-    6  # characters; what is shorter is found everywhere, and is refused when a secret is stored
-)
+from resources.resolvers.base import MIN_CHARACTERS
+
+# Characters; what is shorter is found everywhere, and is refused when a secret is stored or resolved.
+MIN_SECRET = MIN_CHARACTERS
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 
 

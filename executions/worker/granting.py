@@ -94,13 +94,19 @@ def _refuse_mismatches(
 
 
 def _secrets(tenant: str, defined: Mapping[str, DefinitionRef]) -> dict[str, dict[str, str]]:
+    wanted = {
+        f"{name}.{secret}": reference
+        for name, definition in defined.items()
+        for secret, reference in definition.secrets.items()
+    }
     try:
-        return {
-            name: secrets.resolve(tenant, definition.secrets)
-            for name, definition in defined.items()
-        }
+        values = secrets.resolve(tenant, wanted)
     except IsolaneError as error:
         raise NotGranted(Code.RESOURCE_ERROR, str(error)) from None
+    return {
+        name: {secret: values[f"{name}.{secret}"] for secret in definition.secrets}
+        for name, definition in defined.items()
+    }
 
 
 def _address(definition: DefinitionRef) -> str:
@@ -121,10 +127,30 @@ def _issue(context: OpenContext, asks: list[Ask]) -> dict[str, Grant]:
     try:
         things = {ask.definition: issuer.things(ask) if issuer else () for ask, issuer in planned}
         _commit(context, planned, things)
-        return {ask.definition: _made(issuer, ask, things) for ask, issuer in planned}
     except IssueError as error:
-        message = context.run.memory.masker.mask(str(error))
-        raise NotGranted(Code.RESOURCE_ERROR, message) from None
+        raise _not_issued(context, error) from None
+    granted: dict[str, Grant] = {}
+    for ask, issuer in planned:
+        try:
+            granted[ask.definition] = _made(issuer, ask, things)
+        except IssueError as error:
+            untouched = [other for other, _ in planned if other.definition not in granted]
+            unmade = untouched if error.nothing_made else untouched[1:]
+            _forget(context, [thing for other in unmade for thing in things[other.definition]])
+            raise _not_issued(context, error) from None
+    return granted
+
+
+def _not_issued(context: OpenContext, error: IssueError) -> NotGranted:
+    return NotGranted(Code.RESOURCE_ERROR, context.run.memory.masker.mask(str(error)))
+
+
+def _forget(context: OpenContext, things: Sequence[FarThing]) -> None:
+    """These were certainly not made: nobody has to revoke them."""
+    gone = {thing.far_id for thing in things}
+    context.issued[:] = [pair for pair in context.issued if pair[1].far_id not in gone]
+    for far_id in gone:
+        tell(context, "failed", context.holdings.never_made(far_id, "not issued"))
 
 
 def _commit(

@@ -49,9 +49,8 @@ def settlement_of(context: OpenContext) -> Settlement | None:
     """What is written with the end of the placement; none of a run without resources."""
     if not context.run.plan.resources:
         return None
-    changed = context.holdings.unwritten()
-    revoked = [held.resource_id for held in changed if held.issued and held.ended]
-    return Settlement(holdings=changed, revoked=revoked)
+    holdings = context.holdings
+    return Settlement(holdings=holdings.unwritten(), revoked=holdings.gone())
 
 
 def tell(context: OpenContext, event: str, holding: Holding, *, step: str = "") -> None:

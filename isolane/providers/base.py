@@ -1,4 +1,4 @@
-"""What a type of resource does inside a runtime. Importing a provider imports no driver: web reads its `config`, too."""
+"""What a type of resource does inside a runtime. Importing a provider imports no driver: web reads `config`, too."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,7 +16,9 @@ class Provider(ABC, Generic[H]):
     """Opens handles of one type; made once per process, keeps no state of any execution."""
 
     type: ClassVar[str]
-    config: ClassVar[Config]  # a frozen dataclass, which isolane.shapes builds from a definition's config
+    config: ClassVar[
+        Config
+    ]  # a frozen dataclass, which isolane.shapes builds from a definition's config
     secrets: ClassVar[Mapping[str, str]] = {}  # name to what it is, of the secrets that it takes
     dispose_s: ClassVar[float] = DISPOSE_SECONDS  # then a disposal counts as hanging
 
@@ -33,6 +35,10 @@ class Provider(ABC, Generic[H]):
     @abstractmethod
     def check(self, handle: H) -> dict[str, Any]:
         """Ask the far side for a sign of life; returns what it says of this connection, or raises."""
+
+    def is_broken(self, handle: H) -> bool:
+        """Whether the far side is known to be gone; asked, without I/O, before it is handed out again."""
+        return False
 
     @abstractmethod
     def dispose(self, handle: H) -> None:

@@ -92,6 +92,12 @@ class CacheHandle:
         _, number = self._ask(("PING",), ("CLIENT", "ID"))
         return {"client_id": int(number), "user": str(self._connection.username)}
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether its connection is gone; not while a command is under way."""
+        with self._lock:
+            return self._broken
+
     def close(self) -> None:
         """Close it for good, also under a command that another thread waits for."""
         self._closed = True
@@ -179,6 +185,10 @@ class Cache(Provider[CacheHandle]):
     def check(self, handle: CacheHandle) -> dict[str, Any]:
         """Ask the server for a sign of life."""
         return handle.check()
+
+    def is_broken(self, handle: CacheHandle) -> bool:
+        """Whether its connection was lost."""
+        return handle.is_broken
 
     def dispose(self, handle: CacheHandle) -> None:
         """Close the connection."""

@@ -114,6 +114,10 @@ class Database(Provider["Connection[dict[str, Any]]"]):
         found = handle.execute(_SIGN_OF_LIFE).fetchone()
         return dict(found or {})
 
+    def is_broken(self, handle: "Connection[dict[str, Any]]") -> bool:
+        """Whether it was lost, or closed by a step."""
+        return handle.closed
+
     def dispose(self, handle: "Connection[dict[str, Any]]") -> None:
         """Close the connection; an open transaction is rolled back by the server."""
         if handle.closed:

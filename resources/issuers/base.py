@@ -14,6 +14,10 @@ FAR_SECONDS = 4.0  # for everything that one issue, or one revocation, asks of a
 class IssueError(Exception):
     """Something could not be issued or revoked; the message names no secret."""
 
+    def __init__(self, message: str, *, nothing_made: bool = False) -> None:
+        super().__init__(message)
+        self.nothing_made = nothing_made  # for certain: the far side could not even be asked
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:

@@ -54,9 +54,11 @@ def far_connection(
     """Open it in autocommit; whatever psycopg raises inside leaves as IssueError."""
     database = dbname or login["dbname"]
     deadline = deadline or time.monotonic() + FAR_SECONDS
+    asked = False
     try:
         connection = FarConnection.connect(autocommit=True, **_parameters(login, database))
         connection.deadline = deadline
+        asked = True
         try:
             yield connection
         finally:
@@ -64,7 +66,8 @@ def far_connection(
     except (psycopg.Error, UnicodeError) as error:
         where = f"database {database} at {login['host']}:{login['port']}"
         # The chain is cut: libpq quotes the statement that it could not read.
-        raise IssueError(f"{where}, as {login['user']}: {cause(error)}") from None
+        message = f"{where}, as {login['user']}: {cause(error)}"
+        raise IssueError(message, nothing_made=not asked) from None
 
 
 def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class FakeProvider(Provider[FakeHandle]):
         self.disposed: list[str] = []
         self.creating: dict[str, Callable[[], object]] = {}
         self.checking: Callable[[], dict[str, Any]] = lambda: {"alive": True}
+        self.broken: set[str] = set()
         self.disposing: dict[str, Callable[[], object]] = {}
         self._lock = threading.Lock()
 
@@ -50,6 +51,9 @@ class FakeProvider(Provider[FakeHandle]):
 
     def check(self, handle: FakeHandle) -> dict[str, Any]:
         return self.checking()
+
+    def is_broken(self, handle: FakeHandle) -> bool:
+        return handle.name in self.broken
 
     def dispose(self, handle: FakeHandle) -> None:
         with self._lock:

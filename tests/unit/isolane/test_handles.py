@@ -53,6 +53,26 @@ def test_all_steps_share_a_handle_and_its_first_use_in_each_is_said() -> None:
     assert len({frame.resource_id for frame in scene.resources}) == 1
 
 
+def test_a_broken_handle_is_replaced_when_it_is_asked_for_again() -> None:
+    scene = Scene(a_grant("billing"))
+    first = scene.step("fetch")
+    one = first.resource("billing")
+    scene.provider.broken = {"billing"}
+    scene.provider.creating["billing"] = scene.provider.broken.clear  # the new one is whole
+    other = first.resource("billing")
+    assert other is not one
+    assert first.resource("billing") is other
+    scene.end(first)
+    assert scene.execution.close() == ()
+    assert [event for event, *_ in scene.said] == [
+        "allocated",
+        "disposed",
+        "allocated",
+        "disposed",
+    ]
+    assert scene.provider.disposed == ["billing", "billing"]
+
+
 def test_two_names_of_one_definition_share_a_handle() -> None:
     scene = Scene(a_grant("a", definition="db"), a_grant("b", definition="db"), a_grant("c"))
     ctx = scene.step()

@@ -19,6 +19,7 @@ class FarSide(Issuer):
     def __init__(self) -> None:
         self.there: set[str] = set()
         self.away = False
+        self.unreachable = ""  # of this definition's server nobody hears
         self.password = "issued-password"
         self.seen: list[str] = []
 
@@ -27,6 +28,8 @@ class FarSide(Issuer):
         return [FarThing(kind="cache.user", far_id=far_id, data={"url": "redis://far"})]
 
     def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
+        if ask.definition == self.unreachable:
+            raise IssueError("no route", nothing_made=True)
         self._answer("issue")
         self.there |= {thing.far_id for thing in things}
         return ask.grant(secrets={"password": self.password})

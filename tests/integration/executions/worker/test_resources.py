@@ -249,6 +249,21 @@ def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
     assert records(acme) == [("cache.user", "swept", 1)]
 
 
+def test_what_was_certainly_not_made_is_not_revoked(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    define(acme, "other")
+    far.unreachable = "other"
+    both = {**TMP, "next": {"type": "cache", "definition": "other"}}
+    placement = begin(acme, machine, "work", resources=both)
+    with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
+        run_link(links, placement, "s1")
+    # Of two, the first could not even be asked for: so neither was made.
+    assert far.seen == []
+    assert records(acme) == [("cache.user", "failed", 1), ("cache.user", "failed", 1)]
+    assert issued() == 0
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

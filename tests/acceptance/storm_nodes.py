@@ -1,0 +1,228 @@
+"""Steps that use their resources, and then behave well or badly as the run's seed says."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import psycopg
+
+from isolane import NodeContext, StepError, node
+from isolane.providers.cache import CacheHandle
+
+KEPT: list[Any] = []  # what a careless module keeps
+_FOREVER = 3600.0
+
+
+@node("storm.step", idempotent=True)
+def step(ctx: NodeContext, *, resources: list[str], mood: str = "") -> dict[str, Any]:
+    """Open these resources, use them, and end as the mood says, or as the seed does."""
+    handles = [ctx.resource(name) for name in resources]
+    for handle in handles:
+        _use(handle, ctx)
+    chosen = mood or ctx.random.choices(list(MOODS), [weight for weight, _ in MOODS.values()])[0]
+    ctx.log(f"mood {chosen}")
+    MOODS[chosen][1](ctx, handles)
+    return {"mood": chosen}
+
+
+def _use(handle: Any, ctx: NodeContext) -> None:
+    if isinstance(handle, psycopg.Connection):
+        handle.execute("SELECT count(*) FROM invoice").fetchone()
+    elif isinstance(handle, CacheHandle):
+        for number in range(3):
+            handle.set(f"{ctx.step}/{number}", ctx.execution_id)
+    else:
+        handle.get(f"/{ctx.step}")
+
+
+# --- how a step ends
+def _succeed(_ctx: NodeContext, _handles: list[Any]) -> None:
+    pass
+
+
+def _raise(ctx: NodeContext, _handles: list[Any]) -> None:
+    raise StepError("TRANSIENT_ERROR", f"attempt {ctx.attempt} breaks")
+
+
+def _hang(_ctx: NodeContext, _handles: list[Any]) -> None:
+    while True:  # also after a cancellation
+        time.sleep(_FOREVER)
+
+
+def _hang_in_statement(_ctx: NodeContext, handles: list[Any]) -> None:
+    for handle in handles:
+        if isinstance(handle, psycopg.Connection):
+            handle.execute("SELECT pg_sleep(3600)")
+    time.sleep(_FOREVER)
+
+
+def _exit(_ctx: NodeContext, _handles: list[Any]) -> None:
+    sys.exit(3)
+
+
+def _exit_at_once(_ctx: NodeContext, _handles: list[Any]) -> None:
+    os._exit(0)
+
+
+def _crash(_ctx: NodeContext, _handles: list[Any]) -> None:
+    ctypes.string_at(0)
+
+
+def _kill_itself(_ctx: NodeContext, _handles: list[Any]) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _fork(_ctx: NodeContext, _handles: list[Any]) -> None:
+    """The child has copies of all open sockets."""
+    if os.fork() == 0:  # noqa: TID251 - what a bad step does
+        _sleep_in_child()
+
+
+def _daemonise(_ctx: NodeContext, _handles: list[Any]) -> None:
+    """A grandchild in a session of its own, with the same sockets."""
+    if os.fork() == 0:  # noqa: TID251 - what a bad step does
+        os.setsid()
+        if os.fork():  # noqa: TID251 - what a bad step does
+            os._exit(0)
+        _sleep_in_child()
+
+
+def _fork_and_exit(ctx: NodeContext, handles: list[Any]) -> None:
+    """The child outlives the runner."""
+    _daemonise(ctx, handles)
+    os._exit(1)
+
+
+def _leave_a_thread(_ctx: NodeContext, handles: list[Any]) -> None:
+    """One that goes on using the handles, whatever they answer."""
+    threading.Thread(target=_use_for_ever, args=(list(handles),), daemon=True).start()
+
+
+def _keep_handles(_ctx: NodeContext, handles: list[Any]) -> None:
+    KEPT.extend(handles)
+
+
+def _keep_context(ctx: NodeContext, _handles: list[Any]) -> None:
+    KEPT.append(ctx)
+
+
+def _connect_itself(_ctx: NodeContext, handles: list[Any]) -> None:
+    """With what the handles know, past the platform; kept beyond the run."""
+    KEPT.extend(_own_connection(handle) for handle in handles)
+
+
+def _connect_itself_and_fork(ctx: NodeContext, handles: list[Any]) -> None:
+    _connect_itself(ctx, handles)
+    _fork(ctx, handles)
+
+
+def _keep_sockets(_ctx: NodeContext, handles: list[Any]) -> None:
+    """Copies of descriptors that stay open when the handles are closed."""
+    for handle in handles:
+        if isinstance(handle, psycopg.Connection):
+            KEPT.append(socket.socket(fileno=os.dup(handle.fileno())))
+        elif isinstance(handle, CacheHandle):
+            KEPT.append(handle._connection._sock.dup())
+
+
+def _leave_a_transaction(_ctx: NodeContext, handles: list[Any]) -> None:
+    for handle in handles:
+        if isinstance(handle, psycopg.Connection):
+            handle.execute("BEGIN")
+            handle.execute("SELECT * FROM invoice FOR SHARE" if _owns(handle) else "SELECT 1")
+
+
+def _end_badly(ctx: NodeContext, _handles: list[Any]) -> None:
+    """Callbacks that raise, or take longer than they may."""
+    ctx.on_close(_refuse_to_close)
+    if ctx.random.random() < 0.3:
+        ctx.on_close(lambda: time.sleep(_FOREVER))
+
+
+# How often, and what. A mood is looked up by its name in the log of the step.
+Mood = Callable[[NodeContext, list[Any]], None]
+MOODS: dict[str, tuple[int, Mood]] = {
+    "succeed": (34, _succeed),
+    "raise": (7, _raise),
+    "hang": (4, _hang),
+    "hang in a statement": (3, _hang_in_statement),
+    "sys.exit": (4, _exit),
+    "os._exit": (4, _exit_at_once),
+    "crash": (2, _crash),
+    "kill itself": (5, _kill_itself),
+    "fork": (4, _fork),
+    "daemonise": (4, _daemonise),
+    "fork and exit": (3, _fork_and_exit),
+    "leave a thread": (5, _leave_a_thread),
+    "keep handles": (5, _keep_handles),
+    "keep the context": (3, _keep_context),
+    "connect itself": (5, _connect_itself),
+    "connect itself and fork": (2, _connect_itself_and_fork),
+    "keep sockets": (4, _keep_sockets),
+    "leave a transaction": (3, _leave_a_transaction),
+    "end badly": (2, _end_badly),
+}
+
+
+def _own_connection(handle: Any) -> Any:
+    if isinstance(handle, psycopg.Connection):
+        # A database that lets everybody in, if the run's role is its own.
+        return psycopg.connect(
+            handle.info.dsn,
+            password=handle.info.password,
+            dbname="postgres" if _owns(handle) else handle.info.dbname,
+        )
+    if isinstance(handle, CacheHandle):
+        known = handle._connection
+        copy = type(known)(
+            host=known.host,
+            port=known.port,
+            username=known.username,
+            password=known.password,
+            client_name=known.client_name,
+            driver_info=None,
+            protocol=2,
+        )
+        copy.connect()
+        return copy
+    client = httpx.Client(
+        base_url=handle.base_url, headers={"User-Agent": handle.headers["user-agent"]}
+    )
+    client.get("/own")
+    return client
+
+
+def _owns(handle: "psycopg.Connection[Any]") -> bool:
+    return handle.info.user.startswith("iso_")
+
+
+def _use_for_ever(handles: list[Any]) -> None:
+    while True:
+        for handle in handles:
+            with contextlib.suppress(Exception):
+                if isinstance(handle, psycopg.Connection):
+                    handle.execute("SELECT pg_sleep(0.01)")
+                elif isinstance(handle, CacheHandle):
+                    handle.incr("beats")
+                else:
+                    handle.get("/beat")
+        time.sleep(0.005)
+
+
+def _sleep_in_child() -> None:
+    try:
+        time.sleep(_FOREVER)
+    finally:
+        os._exit(0)
+
+
+def _refuse_to_close() -> None:
+    raise ValueError("it does not want to")
