@@ -28,7 +28,7 @@ from executions.worker.links import Links
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.reaper import end_boot
-from executions.worker.sweeper import Sweeper
+from executions.worker.sweeper import Sweeper, sweep
 from executions.worker.tick import Tick
 from orchestrator.core.errors import IsolaneError
 from resources.runtimes.base import RuntimeStartError
@@ -36,6 +36,7 @@ from resources.runtimes.registry import build_backends
 from tenants.scope import platform_scope
 
 EXIT_UNAVAILABLE = 2
+LAST_SWEEP_SECONDS = 3.0
 logger = logging.getLogger(__name__)
 
 
@@ -190,4 +191,5 @@ def _on_shutdown(**_: Any) -> None:
         worker = Worker.objects.filter(boot=machine.boot).first()
     if worker is not None:
         end_boot(worker, reason="worker drained", lost=False)
+        sweep(LAST_SWEEP_SECONDS)  # it may have been the last worker
     connection.close()

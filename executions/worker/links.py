@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass
 
 from celery.exceptions import Ignore
+from django.db import Error as DatabaseError
 
 from executions.chain import ChainSpec, following
 from executions.chain import Links as Rest
@@ -116,6 +117,15 @@ class Links:
             logger.error("runtime not started: %s", error, extra={"event": "RUNTIME_NOT_STARTED"})  # noqa: TRY400 - no trace wanted
             message = "The runtime could not be started; the worker's log says why."
             return Failure(code=Code.RESOURCE_ERROR, message=message)
+        except DatabaseError:
+            # No failure of the step: nothing of it has begun, and the loop hands it back.
+            context.lost = True
+            raise
+        except Exception:
+            # Issuers and resolvers may be of others.
+            logger.exception("context not opened", extra={"event": "CONTEXT_NOT_OPENED"})
+            message = "The context could not be opened; the worker's log says why."
+            return Failure(code=Code.UNKNOWN_ERROR, message=message)
         return None
 
     # --- the body

@@ -6,6 +6,8 @@ Failure: what cannot be revoked is tried again, later and later, and never forgo
 """
 
 import logging
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,11 +44,14 @@ class Sweeper(Periodic):
                 sweep()
 
 
-def sweep() -> int:
-    """Revoke what ended placements have left; returns how many were looked at."""
+def sweep(seconds: float = math.inf) -> int:
+    """Revoke what ended placements have left, for so long; returns how many were looked at."""
+    until = time.monotonic() + seconds
     with platform_scope():
         rows = due_for_sweep()
-    for row in rows:
+    for number, row in enumerate(rows):
+        if time.monotonic() >= until:
+            return number
         _sweep(row)
     return len(rows)
 

@@ -26,6 +26,10 @@ class Client:
         """GET /api/v1/executions/{id}."""
         return self._call(f"executions/{public_id}")
 
+    def resources(self, public_id: str) -> dict[str, Any]:
+        """GET /api/v1/executions/{id}/resources: what the run had, and whether all of it is gone."""
+        return self._call(f"executions/{public_id}/resources")
+
     def questions(self, public_id: str) -> list[dict[str, Any]]:
         """GET /api/v1/approvals: what the run asks now."""
         found = self._call(f"approvals?execution={public_id}&state=open")

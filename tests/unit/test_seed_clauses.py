@@ -226,7 +226,8 @@ def test_only_the_composition_root_imports_the_api() -> None:
     users = {
         name
         for name, one in modules().items()
-        if imported(one, "executions.api", "resources.api", "tenants.api") and name not in under(*API)
+        if imported(one, "executions.api", "resources.api", "tenants.api")
+        and name not in under(*API)
     }
     assert {name.partition(".")[0] for name in users} <= {"orchestrator"}
 
@@ -301,7 +302,10 @@ def test_connections_to_the_database_are_opened_by_the_platform_alone() -> None:
     """
     opening = {"psycopg.connect", "psycopg.AsyncConnection.connect", "ConnectionPool"}
     openers = {name for name, one in modules().items() if opening & one.calls}
-    theirs = {"isolane.providers.database", "isolane.providers.transport"}  # the latter to HTTP servers
+    theirs = {
+        "isolane.providers.database",
+        "isolane.providers.transport",
+    }  # the latter to HTTP servers
     ours = {"orchestrator.embedded.postgres", "orchestrator.preflight"}
     assert openers == ours | theirs | {"orchestrator.embedded.customer"}
 

@@ -20,12 +20,13 @@ class FarSide(Issuer):
         self.there: set[str] = set()
         self.away = False
         self.unreachable = ""  # of this definition's server nobody hears
+        self.key = "of the administrator"
         self.password = "issued-password"
         self.seen: list[str] = []
 
     def things(self, ask: Ask) -> Sequence[FarThing]:
         far_id = f"{ask.execution_id}/{ask.epoch}/{ask.definition}"
-        return [FarThing(kind="cache.user", far_id=far_id, data={"url": "redis://far"})]
+        return [FarThing(kind="cache.user", far_id=far_id, data={"key": self.key})]
 
     def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
         if ask.definition == self.unreachable:
@@ -36,7 +37,8 @@ class FarSide(Issuer):
 
     def revoke(self, thing: FarThing) -> None:
         self._answer("revoke")
-        assert thing.data == {"url": "redis://far"}
+        if thing.data != {"key": self.key}:
+            raise IssueError("revoke: wrong key")
         self.there.discard(thing.far_id)
 
     def _answer(self, asked: str) -> None:

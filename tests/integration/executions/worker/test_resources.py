@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from celery.exceptions import Ignore
+from django.db import OperationalError
 
 from executions.models import ResourceRecord
 from executions.services.executions import request_cancel
@@ -165,6 +166,18 @@ def test_a_far_side_that_is_away_at_the_end_is_swept_later(
     assert records(acme)[0] == ("cache.user", "swept", 1)
 
 
+def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "open", "close")
+    run_link(links, placement, "s1")
+    far.key = "changed while the run went on"
+    drive(acme, links, placement)
+    assert records(acme)[0] == ("cache.user", "", 1)
+    assert sweep() == 1
+    assert (far.there, records(acme)[0]) == (set(), ("cache.user", "swept", 1))
+
+
 def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
     acme: TenantRef, machine: Machine, links: Links, far: FarSide
 ) -> None:
@@ -247,6 +260,37 @@ def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
         Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
     assert records(acme) == [("cache.user", "swept", 1)]
+
+
+def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("gone")
+
+    placement = begin(acme, machine, "work")
+    monkeypatch.setattr(granting, "commit_issue", away)
+    with pytest.raises(OperationalError):
+        links.begin("s1", placement, "s1")
+    with pytest.raises(Ignore):
+        links.run("s1", "s1", [])
+    links.end("s1")
+    assert machine.contexts.get(placement.key) is None
+    assert step_of(acme, placement.execution_id, "s1").code == ""
+    assert (far.seen, records(acme)) == ([], [])
+
+
+def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise KeyError("a secret, perhaps")
+
+    monkeypatch.setattr(far, "things", breaks)
+    placement = begin(acme, machine, "work")
+    with pytest.raises(StepFailed, match=Code.UNKNOWN_ERROR):
+        run_link(links, placement, "s1")
+    assert "perhaps" not in step_of(acme, placement.execution_id, "s1").message
 
 
 def test_what_was_certainly_not_made_is_not_revoked(

@@ -131,3 +131,12 @@ def test_a_step_cannot_fill_the_ledger(holdings: Holdings) -> None:
         holdings.hear(said("failed", number))
     with pytest.raises(ProtocolError, match="10000"):
         holdings.hear(said("allocated", MAX_HANDLES))
+
+
+def test_what_was_never_issued_has_to_be_revoked_by_nobody(holdings: Holdings) -> None:
+    holdings.issued(grant(), "database.role", "iso_1")
+    assert holdings.gone() == []
+    failed = holdings.never_made("iso_1", "not issued")
+    assert (failed.ended, failed.error) == (Ended.FAILED, "not issued")
+    holdings.written(holdings.unwritten())
+    assert holdings.gone() == ["iso_1"]

@@ -3,7 +3,7 @@
 import json
 import logging
 
-from orchestrator.core.logs import JsonFormatter
+from orchestrator.core.logs import JsonFormatter, bind, unbind
 
 
 def line(**attributes: object) -> dict[str, object]:
@@ -42,3 +42,16 @@ def test_a_trace_stays_on_the_line() -> None:
 
 def test_what_is_no_json_is_written_as_text() -> None:
     assert line(execution_id=ValueError("x"))["execution_id"] == "x"
+
+
+def test_what_is_bound_is_on_every_line_of_the_thread_until_it_is_unbound() -> None:
+    record = logging.makeLogRecord({"msg": "said by a library", "name": "httpx"})
+    bind({"execution_id": "e1", "tenant_id": "acme", "epoch": 2})
+    try:
+        line = json.loads(JsonFormatter().format(record))
+        own = logging.makeLogRecord({"msg": "own", "execution_id": "e2"})
+        assert json.loads(JsonFormatter().format(own))["execution_id"] == "e2"
+    finally:
+        unbind()
+    assert (line["execution_id"], line["tenant_id"], line["epoch"]) == ("e1", "acme", 2)
+    assert "execution_id" not in json.loads(JsonFormatter().format(record))

@@ -1,0 +1,125 @@
+"""What is left after runs have ended: at the far sides, in the ledger and on the machine.
+
+Timing: a look takes some milliseconds, a walk over all processes. Model: sync. Guarantee: idempotent; it only looks.
+Failure: bubble; a far side that does not answer proves nothing.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+import redis
+
+from executions.models import Execution, ResourceRecord
+from executions.placement.models import Ticket
+from executions.states import TERMINAL_EXECUTION
+from resources.issuers.far_postgres import APPLICATION
+from resources.ledger.models import Issued
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.customer import Customer
+from tests.recorder import Recorder
+
+_ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+_MADE = re.compile(r'CREATE ROLE "(iso_\w+)"')
+_SESSIONS = """
+SELECT pid, usename, application_name, state FROM pg_stat_activity
+ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> %s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FarSides:
+    """All servers that the runs of a storm reach; nobody else does."""
+
+    customer: Customer
+    recorder: Recorder
+    cache: "redis.Redis"  # as its administrator
+
+    def left(self) -> list[str]:
+        """Every connection, role, user and key, but for those of the workers and of this look."""
+        return [*self._at_postgres(), *self._at_cache(), *self._at_recorder()]
+
+    def made_roles(self) -> set[str]:
+        """The roles that the server's own log knows of."""
+        return {
+            found[1]
+            for line in self.customer.log_lines("CREATE ROLE")
+            if (found := _MADE.search(line))
+        }
+
+    def _at_postgres(self) -> Iterator[str]:
+        with self.customer.connect() as connection:
+            for row in connection.execute(_SESSIONS, [APPLICATION]).fetchall():
+                yield "session {pid} of {usename}, {application_name!r}, {state}".format(**row)
+        for role in self.customer.roles("iso_"):
+            yield f"role {role}"
+
+    def _at_cache(self) -> Iterator[str]:
+        own = self.cache.client_id()
+        for client in self.cache.client_list():
+            if int(client["id"]) != own and client["name"] != APPLICATION:
+                yield "client {id} of the cache, user {user}, {name!r}".format(**client)
+        for user in self.cache.acl_users():
+            if user != "default":
+                yield f"cache user {user}"
+        for key in self.cache.scan_iter(count=1000):
+            yield f"cache key {key}"
+
+    def _at_recorder(self) -> Iterator[str]:
+        with self.recorder.lock:
+            tags = {
+                request.client_port: request.headers.get("user-agent", "")
+                for request in self.recorder.requests
+            }
+            still = list(self.recorder.connections)
+        for port in still:
+            yield f"HTTP connection from port {port}, {tags.get(port, 'that asked nothing')!r}"
+
+
+def in_the_ledger(tenants: Sequence[TenantRef]) -> list[str]:
+    """Runs that have not ended, and everything that has no end in the ledger.
+
+    What the sweeper has revoked stays in `Issued` for a second look, and is no longer there.
+    """
+    found = []
+    for tenant in tenants:
+        with tenant_scope(tenant):
+            going = Execution.objects.exclude(state__in=sorted(TERMINAL_EXECUTION))
+            found += [f"run {run.pk} of {tenant.schema} is {run.state}" for run in going]
+            still_open = ResourceRecord.objects.filter(closed_at__isnull=True)
+            found += [f"record {one} of run {one.execution_id}" for one in still_open]
+    with platform_scope():
+        found += [f"ticket of {ticket.execution_id}" for ticket in Ticket.objects.all()]
+        found += [f"issued {one}, {one.sweeps} tries" for one in Issued.objects.filter(swept=False)]
+    return found
+
+
+def unrecorded(far: FarSides, tenants: Sequence[TenantRef]) -> list[str]:
+    """Roles that were made and of which no ledger knows."""
+    known: set[str] = set()
+    for tenant in tenants:
+        with tenant_scope(tenant):
+            roles = ResourceRecord.objects.filter(type="database.role")
+            known |= set(roles.values_list("resource_id", flat=True))
+    return [f"role {role} is in no ledger" for role in sorted(far.made_roles() - known)]
+
+
+def on_the_machine(folder: Path, workers: Sequence[int]) -> list[str]:
+    """Processes that steps have started: all that has its home below the folder, but for idle runners of the workers."""
+    found = []
+    for process in psutil.process_iter(["pid", "ppid", "environ", "cmdline", "status"]):
+        about = process.info
+        home = (about["environ"] or {}).get("HOME", "")
+        if not home.startswith(f"{folder}/") or about["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        if about["ppid"] not in workers or "isolane.runner" not in about["cmdline"]:
+            found.append(f"process {about['pid']} below {about['ppid']}: {about['cmdline']}")
+    return found
+
+
+def executions_in(lines: Sequence[str]) -> dict[UUID, str]:
+    """The executions that these lines name, each with one of its lines."""
+    return {UUID(found[0]): line for line in lines if (found := _ID.search(line))}
