@@ -28,12 +28,19 @@ class ContenderFailed(RuntimeError):
 class Driver:
     """Calls go out as JSON lines, answers come back as such."""
 
-    def __init__(self, name: str, environment: Mapping[str, str], logs: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        logs: Path,
+        *,
+        program: str = "bench.serve",
+    ) -> None:
         self.name = name
         self._logs = logs
         with log_path(logs, f"driver-{name}").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-m", "bench.serve", name],
+                [sys.executable, "-m", program, name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -48,13 +48,14 @@ def measure(
     """Everything that was planned, interleaved."""
     samples = []
     for number, steps, name in turns(names, size):
-        sample = _sample(stage, name, steps, number, runs[name, steps], size.latencies)
-        samples.append(sample)
-        say(f"round {number + 1}/{size.rounds}, {steps:>2} steps, {name}: {sample.rate:.1f} runs/s")
+        found = sample(stage, name, steps, number, runs[name, steps], size.latencies)
+        samples.append(found)
+        say(f"round {number + 1}/{size.rounds}, {steps:>2} steps, {name}: {found.rate:.1f} runs/s")
     return samples
 
 
-def _sample(stage: Stage, name: str, steps: int, number: int, runs: int, latencies: int) -> Sample:
+def sample(stage: Stage, name: str, steps: int, number: int, runs: int, latencies: int) -> Sample:
+    """One drain, then single runs."""
     driver, pids = stage.drivers[name], stage.supervisor.pids
     driver.call("fill", steps=steps, runs=runs)
     before = spent(pids)

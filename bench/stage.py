@@ -61,6 +61,22 @@ class Stage:
 @contextmanager
 def stage(names: Sequence[str], *, profile: bool = False) -> Iterator[Stage]:
     """Start it all in a directory of its own; PostgreSQL and Valkey are durable, the same for all."""
+    with running_servers(profile=profile) as (servers, supervisor), ExitStack() as stack:
+        logs = servers.paths.logs
+        drivers = {
+            name: stack.enter_context(Driver(name, _environ(name, servers), logs)) for name in names
+        }
+        _create_database(servers)
+        for driver in drivers.values():
+            driver.call("prepare")
+        for worker in _workers(names, servers, logs if profile else None):
+            supervisor.start(worker)
+        yield Stage(servers=servers, supervisor=supervisor, drivers=drivers)
+
+
+@contextmanager
+def running_servers(*, profile: bool = False) -> Iterator[tuple[EmbeddedServers, Supervisor]]:
+    """The servers alone, and who starts what else is needed; a contender's failure is told with the workers' logs."""
     kept = env.home(os.environ)
     EmbeddedPaths(kept).prepare_home()
     # Not in the system's own place for such directories: there fsync may cost nothing.
@@ -71,21 +87,12 @@ def stage(names: Sequence[str], *, profile: bool = False) -> Iterator[Stage]:
         )
         try:
             servers.prepare()
-            with Supervisor(paths.logs) as supervisor, ExitStack() as stack:
+            with Supervisor(paths.logs) as supervisor:
                 for server in servers.children():
                     supervisor.start(server)
                 servers.bootstrap()
-                drivers = {
-                    name: stack.enter_context(Driver(name, _environ(name, servers), paths.logs))
-                    for name in names
-                }
-                _create_database(servers)
-                for driver in drivers.values():
-                    driver.call("prepare")
-                for worker in _workers(names, servers, paths.logs if profile else None):
-                    supervisor.start(worker)
                 try:
-                    yield Stage(servers=servers, supervisor=supervisor, drivers=drivers)
+                    yield servers, supervisor
                 except ContenderFailed as failed:
                     # The logs go with the directory.
                     raise ContenderFailed(f"{failed}\n{_last_words(paths.logs)}") from None
@@ -107,6 +114,11 @@ def _own(name: str, servers: EmbeddedServers) -> dict[str, str]:
         return environment.plain(servers.redis_url)
     if name == "durable":
         return environment.durable(servers.redis_url, _durable_url(servers))
+    return platform_environ(servers)
+
+
+def platform_environ(servers: EmbeddedServers) -> dict[str, str]:
+    """What the platform's processes find, beside what is the machine's."""
     return environment.platform(
         redis=servers.redis_url,
         login=servers.login_url,
@@ -134,14 +146,18 @@ def _workers(names: Sequence[str], servers: EmbeddedServers, profiles: Path | No
         if name in PREFORK_APPS
     ]
     if PLATFORM.intersection(names):
-        environ = _environ("chain", servers)
-        if profiles:
-            environ[environment.PROFILES] = str(profiles)
-        app = "bench.sampled" if profiles else "orchestrator"
-        workers += [
-            _worker(f"isolane-worker-{number}", app, environ) for number in range(PLATFORM_WORKERS)
-        ]
+        workers += platform_workers(_environ("chain", servers), profiles)
     return workers
+
+
+def platform_workers(environ: Mapping[str, str], profiles: Path | None) -> list[Child]:
+    """The platform's, which look at themselves where they are told a place for what they see."""
+    seen = {environment.PROFILES: str(profiles)} if profiles else {}
+    app = "bench.sampled" if profiles else "orchestrator"
+    return [
+        _worker(f"isolane-worker-{number}", app, {**environ, **seen})
+        for number in range(PLATFORM_WORKERS)
+    ]
 
 
 def _worker(name: str, app: str, environ: Mapping[str, str], *options: str) -> Child:

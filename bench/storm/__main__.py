@@ -1,7 +1,7 @@
 """`python -m bench.storm`: servers, workers, a storm, and the list of what it has left.
 
-Timing: a long-running process of its own. Model: sync, main thread. Guarantee: best-effort; what it starts ends with it,
-and its directory goes, unless it is killed. Failure: exit code 1 with a list of what is left, or what could not be done.
+Timing: a long-running process of its own. Model: sync, main thread. Guarantee: best-effort; what it starts ends with
+it, and its directory goes, unless it is killed. Failure: exit code 1 with a list of what is left, or a trace.
 """
 
 import os
@@ -44,7 +44,7 @@ SHOWN = 50  # of what is left
     help="Where the workers' logs stay; else they go with the storm.",
 )
 def main(*, runs: int, seed: int | None, workers: int, freeze: bool, logs: Path | None) -> None:
-    """Many runs that misbehave in every way, in two tenants; then a look at what is left. Exit code 1 if anything is."""
+    """Many runs of two tenants that misbehave in every way, then a look at what is left; exit code 1 if anything is."""
     seed = random.SystemRandom().getrandbits(31) if seed is None else seed
     _say(f"seed {seed}, {runs} runs, {workers} workers")
     try:
@@ -123,10 +123,15 @@ def _storm(servers: EmbeddedServers, customer: Customer, folder: Path, **size: A
         far = FarSides(customer=customer, recorder=recorder, cache=cache)
         began = time.monotonic()
         aftermath = raise_storm(tenants, far, folder, Size(**size), say=_say)
-    for title, counted in (("runs", aftermath.runs), ("records", aftermath.records)):
+    for title, counted in (
+        ("steps", aftermath.moods),
+        ("runs", aftermath.runs),
+        ("records", aftermath.records),
+    ):
         click.echo(f"{title}: {counted.total()}")
         for how, number in sorted(counted.items()):
             click.echo(f"  {number:6} {how}")
+    click.echo(f"at the far sides at once, at most: {aftermath.seen.most}")
     _tell_late(aftermath.seen.longest)
     _say(
         f"{time.monotonic() - began:.0f} s, settled {aftermath.settled_s:.1f} s after the last run"

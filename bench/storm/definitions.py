@@ -1,5 +1,7 @@
 """The resources of a storm: what each tenant is given of the customer's servers."""
 
+from typing import Any
+
 from resources.services.checks import Wanted
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
@@ -9,7 +11,7 @@ from tests.recorder import Recorder
 
 ACTOR = "storm"
 ROLE = "reporting"
-TOKEN = "storm-token-of-the-web"  # noqa: S105 - opens nothing
+TOKEN = "storm/token+of=the&web"  # noqa: S105 - opens nothing
 
 
 def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
@@ -19,15 +21,18 @@ def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
     put_secret(tenant, "token", TOKEN, actor=ACTOR)
     place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
     minted = {**place, "user": customer.admin.user, "mint": {"roles": [ROLE]}}
+    web = {"base_url": recorder.url, "auth": "bearer"}
     for wanted in (
-        _wanted("shop", "database", {**place, "user": customer.reader.user}, password="reader"),
-        _wanted("own", "database", minted, password="admin"),
-        _wanted("scratch", "cache", {}),
-        _wanted("web", "http_api", {"base_url": recorder.url, "auth": "bearer"}, token="token"),
+        _wanted(
+            "shop", "database", {**place, "user": customer.reader.user}, {"password": "reader"}
+        ),
+        _wanted("own", "database", minted, {"password": "admin"}),
+        _wanted("scratch", "cache", {}, {}),
+        _wanted("web", "http_api", web, {"token": "token"}),
     ):
         create_definition(tenant, wanted, actor=ACTOR)
 
 
-def _wanted(name: str, type_: str, config: dict[str, object], **secrets: str) -> Wanted:
+def _wanted(name: str, type_: str, config: dict[str, Any], secrets: dict[str, str]) -> Wanted:
     """Of the wider scope: blueprints narrow it as they like."""
     return Wanted(name=name, type=type_, config=config, secrets=secrets, scope="execution")

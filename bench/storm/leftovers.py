@@ -108,7 +108,7 @@ def unrecorded(far: FarSides, tenants: Sequence[TenantRef]) -> list[str]:
 
 
 def on_the_machine(folder: Path, workers: Sequence[int]) -> list[str]:
-    """Processes that steps have started: all that has its home below the folder, but for idle runners of the workers."""
+    """Processes that steps have started: all that has its home below the folder, but for runners of the workers."""
     found = []
     for process in psutil.process_iter(["pid", "ppid", "environ", "cmdline", "status"]):
         about = process.info

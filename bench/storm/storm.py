@@ -38,6 +38,7 @@ class Aftermath:
     """How everything ended, and what did not."""
 
     left: list[str]
+    moods: Counter[str]
     runs: Counter[str]
     records: Counter[str]
     seen: Seen
@@ -67,8 +68,10 @@ def raise_storm(
     finally:
         workers.stop_all()
     left += on_the_machine(folder, []) + unrecorded(far, tenants)
-    runs, records = endings(tenants)
-    return Aftermath(left=left, runs=runs, records=records, seen=storm.seen, settled_s=settled_s)
+    moods, runs, records = endings(tenants)
+    return Aftermath(
+        left=left, moods=moods, runs=runs, records=records, seen=storm.seen, settled_s=settled_s
+    )
 
 
 def _prepare(tenant: TenantRef, far: FarSides, blueprints: Sequence[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from bench.storm.leftovers import FarSides, executions_in
 from bench.storm.plan import PlannedRun
 from bench.storm.workers import Workers
 from executions.dispatch import admit_and_send
-from executions.models import Execution, ResourceRecord
+from executions.models import Execution, ResourceRecord, StepLog
 from executions.placement.models import Worker
 from executions.services.executions import AlreadyEnded, request_cancel, submit
 from executions.states import TERMINAL_EXECUTION
@@ -28,6 +28,7 @@ AT_ONCE = 60  # runs that were submitted and have not ended
 POLL_SECONDS = 0.2
 SAY_SECONDS = 10.0
 STUCK_SECONDS = 180.0  # without the end of any run
+MOOD = "mood "  # how a step says in its log what it is about to do
 FROZEN_SECONDS = 20.0  # longer than a lease
 
 Say = Callable[[str], None]
@@ -38,6 +39,7 @@ class Seen:
     """What the far sides still had of a run after its end, while the storm went on."""
 
     longest: dict[UUID, tuple[float, str]] = field(default_factory=dict)  # seconds, what
+    most: int = 0  # things at once, of runs that had not ended, too
 
     def note(self, ended: dict[UUID, datetime], left: dict[UUID, str], at: datetime) -> None:
         """Things of runs that had ended when it was looked."""
@@ -141,7 +143,9 @@ class Storm:
             with tenant_scope(tenant):
                 found = Execution.objects.filter(state__in=sorted(TERMINAL_EXECUTION))
                 ended |= dict(found.values_list("id", "finished_at"))
-        self.seen.note(ended, executions_in(self._far.left()), at)
+        left = self._far.left()
+        self.seen.most = max(self.seen.most, len(left))
+        self.seen.note(ended, executions_in(left), at)
         return len(ended)
 
     def _registered(self) -> int:
@@ -150,14 +154,19 @@ class Storm:
             return Worker.objects.filter(node_name__in=names).count()
 
 
-def endings(tenants: Sequence[TenantRef]) -> tuple[Counter[str], Counter[str]]:
-    """How runs, and how what they had of resources, have ended."""
+def endings(
+    tenants: Sequence[TenantRef],
+) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """How steps meant to end, how runs did, and how what they had of resources did."""
+    moods: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for tenant in tenants:
         with tenant_scope(tenant):
+            said = StepLog.objects.filter(message__startswith=MOOD)
+            moods.update(line[len(MOOD) :] for line in said.values_list("message", flat=True))
             for state, code in Execution.objects.values_list("state", "code"):
                 runs[f"{state} {code}".strip()] += 1
             for type_, ended in ResourceRecord.objects.values_list("type", "ended"):
                 records[f"{type_} {ended or 'open'}"] += 1
-    return runs, records
+    return moods, runs, records

@@ -1,7 +1,7 @@
 """Workers as an operator starts them, to be killed and stopped in the middle of their work.
 
 Timing: processes beside the storm. Model: sync, one thread. Guarantee: best-effort; what was started is ended by
-`stop_all`, not if the storm itself is killed. Failure: a worker that ends when nobody asked it to is named with its log.
+`stop_all`, not if the storm itself is killed. Failure: a worker that ends though nobody asked is named with its log.
 """
 
 import os

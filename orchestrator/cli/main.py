@@ -57,6 +57,9 @@ COMMANDS = {
         at="secrets:secrets",
         help="Set, list, delete a tenant's secrets; rotate the encryption key.",
     ),
+    "norp": Entry(
+        at="norp:norp", help="Run the NORP-006 compliance tests against the platform that runs."
+    ),
     "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
     "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
     "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 import redis
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from orchestrator.cli.demo_resources import NETWORKS, FarSides, define
 from orchestrator.embedded.customer import CustomerPostgres
@@ -57,7 +57,7 @@ def test_what_is_left_of_one_run_is_counted_and_nothing_of_another(
 
 
 def test_definitions_of_an_earlier_demo_are_replaced_and_each_tenant_has_its_own(
-    acme: TenantRef, globex: TenantRef, server: CustomerPostgres, settings: SettingsWrapper
+    acme: TenantRef, globex: TenantRef, server: CustomerPostgres, settings: Settings
 ) -> None:
     settings.RESOURCE_NETWORKS = (NETWORKS,)
     assert define(acme, server, cache=True) == ["shop-db", "notes", "writer"]

@@ -41,14 +41,17 @@ def test_the_ledger_is_shown_as_it_is() -> None:
     ledger = {
         "execution_id": "exec_1",
         "tenant_id": "acme",
-        "results": [{"resource_id": "exec:1:notes:", **row}, {"resource_id": "c_1", **row, **done}],
+        "results": [
+            {"resource_id": "exec:1:notes:", **row},
+            {"resource_id": "cache_9", **row, **done},
+        ],
         "balance": {"clean": False, "allocated": 2, "disposed": 1},
     }
     console = Console(width=200, record=True, file=StringIO())
     console.print(ledger_table(ledger))
     shown = console.export_text()
     assert "exec:1:notes: " in shown
-    for line, words in (("exec:1:notes:", ["open"]), ("c_1", ["[keep]", "disposed", "26"])):
+    for line, words in (("exec:1:notes:", ["open"]), ("cache_9", ["[keep]", "disposed", "26"])):
         found = next(text for text in shown.splitlines() if line in text)
         assert [word for word in words if word not in found] == []
     assert balance_line(ledger) == "not clean: 2 allocated, 1 gone"

@@ -1,0 +1,1 @@
+"""The cost of the context: the same chains with it and without. `python -m bench.context`."""

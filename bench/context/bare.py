@@ -1,0 +1,58 @@
+"""Runners without a context, as a legacy system has them: opened once, never closed. For the benchmark alone.
+
+Timing: only the first placement of a runner waits for an OPEN. Model: the pool of the level `shared`.
+Guarantee: none of isolation: nothing is torn down, nothing set back, no folder wiped between two runs of a tenant.
+Failure: as `shared`; a dead runner's globals are gone with it.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+from weakref import WeakSet
+
+from isolane.protocol import Grant
+from resources.runtimes.base import OnResource, Placement, Runtime, RuntimeStartError, ignore
+from resources.runtimes.child import Child
+from resources.runtimes.shared import SharedBackend, SharedRuntime, _Idle
+
+
+class BareBackend(SharedBackend):
+    """The pool of `shared`, without what a context does between two runs."""
+
+    def start(
+        self,
+        placement: Placement,
+        *,
+        grants: Sequence[Grant] = (),
+        on_resource: OnResource = ignore,
+    ) -> Runtime:
+        """Take an idle runner of this tenant, or begin one."""
+        if grants:
+            raise RuntimeStartError("without a context there is nothing that could hold resources")
+        with self._lock:
+            child = self._take(placement.tenant_number) or self._begin()
+            self._busy.add(child)
+        return BareRuntime(self, child, placement, (), on_resource)
+
+    def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
+        """Take a runner back as it is."""
+        if not clean:
+            super().give_back(child, tenant_number, clean=False)
+            return
+        with self._lock:
+            self._busy.discard(child)
+            self._idle.append(_Idle(tenant_number, child))
+
+
+class BareRuntime(SharedRuntime):
+    """A runner while one placement has it; its one context is that of the first."""
+
+    _greeted: ClassVar[WeakSet[Child]] = WeakSet()
+
+    def open(self) -> None:
+        """Open a new runner; one that was used before is open."""
+        if self._child not in self._greeted:
+            super().open()
+            self._greeted.add(self._child)
+
+    def _teardown(self, timeout: float) -> tuple[str, ...]:
+        return ()

@@ -1,0 +1,34 @@
+"""Which isolation levels the runs of a tenant can have here, as the living workers offer them."""
+
+from executions.placement.workers import living
+from orchestrator.norp.stand import NotRun
+from resources.levels import IsolationUnavailable, choose
+from tenants.isolation import Isolation
+from tenants.models import Tenant
+from tenants.scope import TenantRef, platform_scope
+
+
+def levels_of(tenant: TenantRef) -> dict[Isolation, str]:
+    """Every level, with the reason why a run of this tenant cannot have it; nothing if it can."""
+    with platform_scope():
+        row = Tenant.objects.get(pk=tenant.id)
+        offered = {Isolation(level) for worker in living() for level in worker.isolation_levels}
+        alive = living().exists()
+    if not alive:
+        raise NotRun("No worker is alive, so nothing can be run; start one ('make up').")
+    return {level: _refusal(level, row, frozenset(offered)) for level in Isolation}
+
+
+def _refusal(level: Isolation, tenant: Tenant, offered: frozenset[Isolation]) -> str:
+    if level not in offered:
+        return f"no worker offers it; offered are {', '.join(sorted(offered)) or 'none'}"
+    try:
+        decision = choose(
+            required=Isolation(tenant.required_isolation),
+            trusted=tenant.trusted,
+            available=offered,
+            requested=level,
+        )
+    except IsolationUnavailable as error:
+        return error.detail
+    return "" if decision.level is level else f"it would get {decision.level}: {decision.reason}"

@@ -1,0 +1,221 @@
+"""Steps of one run that try to get at another's, or at the platform's: on real workers, with two tenants."""
+
+import base64
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psycopg
+import pytest
+import redis
+from django.conf import settings
+from psycopg import sql
+
+from bench.storm.definitions import TOKEN, define
+from executions.blueprint.errors import InvalidBlueprint
+from executions.models import Execution, ExecutionEvent, StepLog
+from resources.services.checks import Wanted
+from resources.services.definitions import create_definition
+from tenants.scope import TenantRef, tenant_scope
+from tests.acceptance.conftest import StartWorker
+from tests.acceptance.runs import ended, start_run
+from tests.customer import Customer
+from tests.recorder import Recorder
+from tests.waiting import wait_for
+
+Server = psycopg.Connection[tuple[object, ...]]
+ALL = {
+    "shop": {"type": "database", "definition": "shop"},
+    "own": {"type": "database", "definition": "own"},
+    "scratch": {"type": "cache", "definition": "scratch"},
+    "web": {"type": "http_api", "definition": "web"},
+}
+SCRATCH = {"scratch": ALL["scratch"]}
+
+
+@pytest.fixture(autouse=True)
+def _defined(
+    acme: TenantRef,
+    globex: TenantRef,
+    customer: Customer,
+    recorder: Recorder,
+    run_cache: "redis.Redis",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The workers have nodes that attack; both tenants have the same definitions, under the same names."""
+    monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.attack_nodes")
+    for tenant in (acme, globex):
+        define(tenant, customer, recorder)
+
+
+def attack(node: str, **parameters: Any) -> dict[str, Any]:
+    return {"uses": f"attack.{node}", "with": parameters}
+
+
+def output(tenant: TenantRef, run: Execution, state: str = "succeeded") -> Any:
+    found = ended(tenant, run)
+    assert (found.state, found.message) == (state, "")
+    with tenant_scope(tenant):
+        return run.steps.get(path="s1").output
+
+
+# --- the memory of another run
+def test_what_a_run_has_kept_is_of_no_use_to_the_next_one(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    keep = attack("keep", resources=list(ALL))
+    pid = output(acme, start_run(acme, keep, resources=ALL))
+    tried = output(acme, start_run(acme, attack("use_kept")))
+    assert tried.pop("pid") == pid  # the very process in which it was kept
+    assert {name: what.partition(":")[0] for name, what in tried.items()} == {
+        "own": "OperationalError",
+        "shop": "OperationalError",
+        "scratch": "RuntimeError",
+        "web": "RuntimeError",
+        "context": "RuntimeError",
+        "declared": "StepError",
+        "login": "OperationalError",
+        "user": "AuthenticationError",
+    }
+    assert "closed" in tried["shop"]
+    # Another tenant never meets that process.
+    assert output(globex, start_run(globex, keep, resources=ALL)) != pid
+
+
+def test_no_secret_of_a_run_is_in_the_memory_of_the_next_one(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, customer: Customer
+) -> None:
+    start_worker()
+    opened = output(acme, start_run(acme, attack("open", resources=list(ALL)), resources=ALL))
+    given = [customer.reader.password[::-1], TOKEN[::-1], *opened["made"]]
+    # What stays in the worker was never there.
+    never = [customer.admin.password, str(urlsplit(settings.CACHE_URL).password)]
+    needles = given + [secret[::-1] for secret in never]
+    found = output(acme, start_run(acme, attack("search", backwards=needles)))
+    assert found["pid"] == opened["pid"]
+    assert found["objects"] == [[]] * len(needles)
+    assert found["memory"][len(given) :] == [0] * len(never)
+
+
+# --- the cache of another run
+def test_a_run_reaches_no_key_of_another_one_and_nothing_of_the_server(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    start_worker()
+    file = tmp_path / "prefix"
+    guarded = start_run(acme, attack("guard_key", file=str(file)), resources=SCRATCH)
+    prefix = wait_for(lambda: file.exists() and file.read_text(), "the other run's key")
+    for tenant in (acme, globex):
+        run = start_run(tenant, attack("cache", prefix=prefix), resources=SCRATCH)
+        answers = output(tenant, run)
+        assert answers, "nothing was asked"
+        for command, answer in answers.items():
+            refusals = {"NoPermissionError", "AuthenticationError"}
+            assert answer in refusals, f"{command}: {answer}"
+    file.unlink()
+    assert output(acme, guarded) == "mine"
+
+
+# --- what was not declared, or is somebody else's
+def test_an_undeclared_resource_is_refused_though_the_tenant_has_it(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    for name in ("shop", "own", "../shop", "shop' OR '1'='1"):
+        run = ended(acme, start_run(acme, attack("resource", name=name), resources=SCRATCH))
+        assert (run.state, run.code) == ("failed", "POLICY_VIOLATION"), name
+    declared = start_run(globex, attack("resource", name="scratch"), resources=SCRATCH)
+    assert output(globex, declared) is None
+
+
+def test_a_definition_of_another_tenant_is_not_there(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    create_definition(acme, Wanted(name="only-acmes", type="cache"), actor="tests")
+    declared = {"theirs": {"type": "cache", "definition": "only-acmes"}}
+    steal = attack("resource", name="theirs")
+    with pytest.raises(InvalidBlueprint, match="only-acmes"):
+        start_run(globex, steal, resources=declared)
+    assert output(acme, start_run(acme, steal, resources=declared)) is None
+
+
+# --- the platform's own servers, by names that only DNS knows
+def test_a_host_name_that_stands_for_the_platform_is_refused_when_the_run_opens_it(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, run_cache: "redis.Redis"
+) -> None:
+    start_worker()
+    name, port = socket.gethostname(), urlsplit(settings.CACHE_URL).port
+    for tenant in (acme, globex):
+        place = {"base_url": f"http://{name}:{port}"}
+        create_definition(
+            tenant, Wanted(name="inside", type="http_api", config=place), actor="tests"
+        )
+        declared = {"web": {"type": "http_api", "definition": "inside"}}
+        run = ended(tenant, start_run(tenant, attack("resource", name="web"), resources=declared))
+        assert (run.state, run.code) == ("failed", "POLICY_VIOLATION")
+        assert "the platform's own" in run.message
+
+
+# --- secrets in all that a step can say
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("silence", ""),
+        ("step error", "UNKNOWN_ERROR"),
+        ("error", "UNKNOWN_ERROR"),
+        ("output", "POLICY_VIOLATION"),
+        ("base64", "POLICY_VIOLATION"),
+        ("variable", "POLICY_VIOLATION"),
+        ("question", "POLICY_VIOLATION"),
+        ("cost", "POLICY_VIOLATION"),
+    ],
+)
+def test_a_secret_that_a_step_tells_is_written_nowhere(
+    acme: TenantRef,
+    globex: TenantRef,
+    start_worker: StartWorker,
+    customer: Customer,
+    superuser: Server,
+    how: str,
+    code: str,
+) -> None:
+    worker = start_worker()
+    run = ended(acme, start_run(acme, attack("tell", how=how), resources=ALL))
+    assert (run.state, run.code) == ("failed" if code else "succeeded", code)
+    other = ended(globex, start_run(globex, attack("tell", how="silence"), resources=ALL))
+    assert other.state == "succeeded"
+    with tenant_scope(acme):
+        lines = list(StepLog.objects.values_list("message", flat=True))
+        assert ExecutionEvent.objects.filter(execution=run).exists()
+        assert run.steps.get(path="s1").output is None
+    for way in ("print", "log", "line", "descriptor"):
+        assert f"{way} ***" in lines, "it was said, and masked"
+    worker.stop()
+    written = [*_rows(superuser), *worker.log.read_text().splitlines()]
+    assert any("***" in line for line in written)
+    for form in _forms(customer.reader.password, TOKEN):
+        assert [line for line in written if form in line] == []
+
+
+def _forms(*secrets: str) -> Iterator[str]:
+    for secret in secrets:
+        yield secret
+        yield base64.b64encode(secret.encode()).decode().rstrip("=")
+        yield base64.b64encode(f"user:{secret}".encode()).decode()[8:-4]
+        yield base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
+        yield quote(secret, safe="")
+        yield secret.encode().hex()  # as PostgreSQL shows bytes
+
+
+def _rows(superuser: Server) -> Iterator[str]:
+    """All that the platform has stored, as text."""
+    tables = superuser.execute(
+        "SELECT schemaname, tablename FROM pg_tables WHERE schemaname IN ('public', 'acme', 'globex')"
+    ).fetchall()
+    for schema, table in tables:
+        whole = sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(str(schema), str(table)))
+        yield from (str(row[0]) for row in superuser.execute(whole).fetchall())

@@ -1,0 +1,166 @@
+"""Whatever ends a run, nothing of it is left at the far sides, and its ledger balances; on real workers."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from executions.models import Execution, ResourceRecord
+from executions.semantics.replies import Reply
+from executions.services.approvals import answer
+from executions.services.executions import request_cancel
+from resources.ledger.models import Issued
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.acceptance.conftest import StartWorker
+from tests.acceptance.far_sides import RESOURCES, FarSides, balance_of, define
+from tests.acceptance.runs import ended, no_slot_is_held, reload, start_run
+from tests.customer import Customer
+from tests.waiting import wait_for
+
+USE: dict[str, Any] = {"uses": "ending.use"}
+
+
+@pytest.fixture(autouse=True)
+def _nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.nodes tests.acceptance.disposal_nodes")
+
+
+@pytest.fixture
+def far(
+    customer: Customer, run_cache: "redis.Redis", acme: TenantRef, globex: TenantRef
+) -> FarSides:
+    return FarSides(customer, run_cache)
+
+
+@pytest.fixture
+def tenants(acme: TenantRef, globex: TenantRef, customer: Customer) -> tuple[TenantRef, TenantRef]:
+    for tenant in (acme, globex):
+        define(tenant, customer)
+    return acme, globex
+
+
+def begin(tenant: TenantRef, *steps: dict[str, Any], **fields: Any) -> Execution:
+    return start_run(tenant, *steps, resources=RESOURCES, **fields)
+
+
+def settled(tenant: TenantRef, run: Execution, far: FarSides, state: str) -> dict[str, int]:
+    """It has ended so; nothing is left, here or there. Returns how its resources ended."""
+    found = ended(tenant, run, 40)
+    assert (found.state, found.message) == (state, found.message)
+
+    # What was killed with its runtime is seen by the server a moment later, what was swept by a later turn.
+    wait_for(lambda: far.left_of(run.pk) == [], f"nothing to be left of {run.pk}", 40)
+    wait_for(lambda: balance_of(tenant, run).is_clean, f"the ledger of {run.pk} to balance", 20)
+    found_balance = balance_of(tenant, run)
+    assert found_balance.allocated == found_balance.disposed > 0
+    assert found_balance.failed == 0
+    return found_balance.ended
+
+
+def test_every_ending_leaves_nothing(
+    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    acme, globex = tenants
+    start_worker()
+    hang = {"uses": "ending.hang", "timeout": "1s"}
+    bad_close = tmp_path / "bad"
+    runs = {
+        "success": (acme, begin(acme, USE, USE), "succeeded"),
+        "failure": (globex, begin(globex, USE, {"uses": "ending.raise"}), "failed"),
+        "step timeout": (acme, begin(acme, USE, hang), "timed_out"),
+        "run timeout": (globex, begin(globex, {"uses": "ending.hang"}, timeout="8s"), "timed_out"),
+        "kill of the runtime": (acme, begin(acme, USE, {"uses": "ending.kill"}), "failed"),
+        "exception in dispose": (
+            globex,
+            begin(globex, {"uses": "ending.bad_close", "with": {"file": str(bad_close)}}),
+            "succeeded",
+        ),
+        "express": (acme, begin(acme, USE, USE, express=True), "succeeded"),
+    }
+    how = {name: settled(tenant, run, far, state) for name, (tenant, run, state) in runs.items()}
+    # A role, a cache user, its keys; and the two handles.
+    disposed = {"disposed": 5}
+    assert how["success"] == how["failure"] == how["express"] == disposed
+    assert how["exception in dispose"] == disposed
+    assert bad_close.read_text().split() == ["last", "first"]
+    killed = {"disposed": 3, "killed": 2}
+    assert how["step timeout"] == how["run timeout"] == how["kill of the runtime"] == killed
+    no_slot_is_held()
+    with platform_scope():
+        assert not Issued.objects.exists()
+
+
+def test_a_disposer_that_hangs_stops_no_other(
+    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    acme, _ = tenants
+    start_worker()
+    file = tmp_path / "closed"
+    run = begin(acme, {"uses": "ending.hanging_close", "with": {"file": str(file)}})
+    assert settled(acme, run, far, "succeeded") == {"disposed": 5}
+    assert file.read_text().split() == ["first"]
+
+
+def test_a_cancel_and_a_suspension_leave_nothing(
+    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    acme, globex = tenants
+    start_worker()
+    begun = tmp_path / "begun"
+    cancelled = begin(acme, {"uses": "ending.hang", "with": {"begun": str(begun)}})
+    asks = begin(globex, USE, {"uses": "human.approval", "with": {"prompt": "Go on?"}}, USE)
+    wait_for(begun.exists, "the step to begin")
+    assert far.left_of(cancelled.pk) != []
+    with tenant_scope(acme):
+        request_cancel(cancelled.pk, actor="test")
+    assert settled(acme, cancelled, far, "cancelled") == {"disposed": 3, "killed": 2}
+    wait_for(lambda: reload(globex, asks).state == "suspended", "the run to be suspended")
+    # While a person is asked, nothing of it exists.
+    assert far.left_of(asks.pk) == []
+    assert balance_of(globex, asks).ended == {"disposed": 5}
+    answer(globex, asks.public_id, 1, Reply(approved=True, by="test"))
+    assert settled(globex, asks, far, "succeeded") == {"disposed": 10}
+    with tenant_scope(globex):
+        epochs = set(ResourceRecord.objects.filter(execution=asks).values_list("epoch", flat=True))
+    assert len(epochs) == 2
+
+
+def test_a_worker_that_drains_and_one_that_is_killed_leave_nothing(
+    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    lost = start_worker()
+    files = {tenant: tmp_path / tenant.schema for tenant in tenants}
+    step = {"uses": "ending.hang", "on_failure": "retry"}
+    runs = {
+        tenant: begin(tenant, {**step, "with": {"begun": str(file), "seconds": 1.0}})
+        for tenant, file in files.items()
+    }
+    for file in files.values():
+        wait_for(file.exists, "the step to begin")
+    runners = [int(file.read_text()) for file in files.values()]
+    lost.process.send_signal(signal.SIGSTOP)  # so that no step ends before it is killed
+    for runner in runners:
+        os.kill(runner, signal.SIGSTOP)
+    lost.kill()
+    for file in files.values():
+        file.unlink()
+    other = start_worker()
+    for runner in runners:
+        _continue(runner)
+    wait_for(lambda: any(file.exists() for file in files.values()), "a step to begin again", 40)
+    other.terminate()
+    start_worker()
+    for tenant, run in runs.items():
+        how = settled(tenant, run, far, "succeeded")
+        # The role, the user and the keys of the first placement; its handles were to be written with the checkpoint.
+        assert how["swept"] >= 3
+
+
+def _continue(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        return

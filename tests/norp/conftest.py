@@ -1,0 +1,121 @@
+"""A deployment for a whole module: a worker, two tenants, and a definition of each kind in both."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from orchestrator.norp.far_sides import run_cache_side
+from orchestrator.norp.probes import Subject
+from orchestrator.norp.suite import Target
+from orchestrator.norp.targets import database_target
+from resources.services.checks import Wanted
+from resources.services.definitions import create_definition
+from resources.services.secrets import put_secret
+from tenants.scope import TenantRef
+from tenants.selectors import tenant_by_schema
+from tests.acceptance.conftest import WorkerProcess
+from tests.conftest import _wipe
+from tests.customer import Customer
+from tests.norp.far_books import Books, Requests, ServerLog, recorder_side
+from tests.plugin import SERVERS
+from tests.recorder import Recorder
+from tests.waiting import wait_for
+
+KINDS = ("cache", "static", "minted", "http")
+TYPES = {"cache": "cache", "static": "database", "minted": "database", "http": "http_api"}
+
+
+@pytest.fixture(scope="module")
+def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """As for every test, but for a whole module, since wiping would take its worker's registration away."""
+    with django_db_blocker.unblock():
+        yield
+        from django.db import connections
+
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+    _wipe()
+
+
+@pytest.fixture(scope="module")
+def worker(database: None) -> Iterator[WorkerProcess]:
+    """One that serves the whole module."""
+    worker = WorkerProcess()
+    try:
+        wait_for(worker.row, "the worker to register", 30)
+        yield worker
+    finally:
+        worker.stop()
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Iterator[Recorder]:
+    """An HTTP server that remembers what it was asked."""
+    with Recorder().serving() as recorder:
+        yield recorder
+
+
+@pytest.fixture(scope="module")
+def tenants(worker: WorkerProcess, customer: Customer, recorder: Recorder) -> list[TenantRef]:
+    """Both with all kinds defined, and workers that run them."""
+    found = [tenant_by_schema(schema) for schema in ("acme", "globex")]
+    for tenant in found:
+        put_secret(tenant, "reader", customer.reader.password, actor="tests")
+        put_secret(tenant, "admin", customer.admin.password, actor="tests")
+        for wanted in _wanted(customer, recorder):
+            create_definition(tenant, wanted, actor="tests")
+    return found
+
+
+@pytest.fixture(scope="module")
+def targets(tenants: list[TenantRef], recorder: Recorder) -> dict[str, Target]:
+    """One of each kind, of the first tenant, to be compared with the second."""
+    openings = {
+        "cache": partial(run_cache_side, SERVERS.cache_url),
+        "static": database_target(tenants[0], "static").opening,
+        "minted": database_target(tenants[0], "minted").opening,
+        "http": partial(recorder_side, recorder),
+    }
+    return {
+        kind: Target(
+            name=kind,
+            subject=_subject(tenants[0], kind),
+            other=_subject(tenants[1], kind),
+            opening=openings[kind],
+        )
+        for kind in KINDS
+    }
+
+
+@pytest.fixture(scope="module")
+def books(customer: Customer, recorder: Recorder) -> dict[str, Books]:
+    """Of the kinds whose far side keeps some."""
+    log = ServerLog(customer)
+    return {"static": log, "minted": log, "http": Requests(recorder)}
+
+
+def _subject(tenant: TenantRef, kind: str) -> Subject:
+    return Subject(tenant=tenant, definition=kind, type=TYPES[kind])
+
+
+def _wanted(customer: Customer, recorder: Recorder) -> list[Wanted]:
+    place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
+    configs: dict[str, dict[str, object]] = {
+        "cache": {},
+        "static": {**place, "user": customer.reader.user},
+        "minted": {**place, "user": customer.admin.user, "mint": {"roles": ["reporting"]}},
+        "http": {"base_url": recorder.url},
+    }
+    secrets = {"static": {"password": "reader"}, "minted": {"password": "admin"}}
+    return [
+        Wanted(
+            name=kind,
+            type=TYPES[kind],
+            config=configs[kind],
+            secrets=secrets.get(kind, {}),
+            scope="execution",
+        )
+        for kind in KINDS
+    ]

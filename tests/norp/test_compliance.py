@@ -1,0 +1,83 @@
+"""NORP-006, section 9.1: the five compliance tests, seen from the far side, for each kind of resource and each level."""
+
+import pytest
+
+from orchestrator.norp.criteria import Verdict
+from orchestrator.norp.suite import Target, run_tests
+from tests.norp.conftest import KINDS
+from tests.norp.far_books import Books
+from tests.waiting import wait_for
+
+LEVELS = ["shared"]
+
+pytestmark = [pytest.mark.parametrize("level", LEVELS), pytest.mark.parametrize("kind", KINDS)]
+Targets = dict[str, Target]
+AllBooks = dict[str, Books]
+
+
+def passed(test: int, target: Target, level: str) -> Verdict:
+    """Run one test and show its evidence if it does not hold."""
+    (verdict,) = run_tests(target, level, requested_by="tests", tests=[test])
+    failing = [one for one in verdict.evidence if not one.holds]
+    assert verdict.holds, failing
+    assert {run.level for run in verdict.runs} == {level}
+    return verdict
+
+
+def all_closed(books: Books | None, verdict: Verdict) -> None:
+    """The far side's own books have an end for every connection of these runs."""
+    if books is None:
+        return
+    for run in verdict.runs:
+        opened = books.opened(run.execution_id)
+        assert opened == len(run.connection_ids)
+        wait_for(
+            lambda run=run, opened=opened: books.closed(run.execution_id) == opened,  # type: ignore[misc]  # bound loop variables
+            f"the far side to note the end of {run.name}",
+        )
+
+
+def test_1_execution_isolation(targets: Targets, books: AllBooks, kind: str, level: str) -> None:
+    verdict = passed(1, targets[kind], level)
+    first, second = verdict.runs
+    assert first.held.isdisjoint(second.held)
+    together = verdict.evidence[-1].facts["connected_together_s"]
+    assert together > 0  # they were there at the same time: not one after the other
+    all_closed(books.get(kind), verdict)
+
+
+def test_2_intra_execution_pooling(
+    targets: Targets, books: AllBooks, kind: str, level: str
+) -> None:
+    verdict = passed(2, targets[kind], level)
+    (run,) = verdict.runs
+    assert [use.step for use in run.uses] == ["n1", "n2", "n3"]
+    assert kind not in books or books[kind].opened(run.execution_id) == 1
+    all_closed(books.get(kind), verdict)
+
+
+def test_3_cross_execution_reuse_rejection(
+    targets: Targets, books: AllBooks, kind: str, level: str
+) -> None:
+    verdict = passed(3, targets[kind], level)
+    first, second, asking = verdict.runs
+    assert first.connection_ids.isdisjoint(second.connection_ids)
+    assert not asking.handles
+    all_closed(books.get(kind), verdict)
+
+
+def test_4_failure_cleanup(targets: Targets, books: AllBooks, kind: str, level: str) -> None:
+    verdict = passed(4, targets[kind], level)
+    assert [run.state for run in verdict.runs] == ["failed", "timed_out"]
+    all_closed(books.get(kind), verdict)
+
+
+def test_5_tenant_and_execution_isolation(
+    targets: Targets, books: AllBooks, kind: str, level: str
+) -> None:
+    verdict = passed(5, targets[kind], level)
+    assert [run.tenant for run in verdict.runs] == ["acme", "acme", "globex"]
+    credentials = [set(run.issued) for run in verdict.runs]
+    assert all(credentials) == (kind in {"cache", "minted"})
+    assert sum(map(len, credentials)) == len(set().union(*credentials))
+    all_closed(books.get(kind), verdict)

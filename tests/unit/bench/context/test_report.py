@@ -1,0 +1,44 @@
+"""What the benchmark of the context shows."""
+
+import io
+import json
+
+from rich.console import Console
+
+from bench.context.report import document, tables, verdicts
+from tests.unit.bench.context.test_figures import measured
+
+MEASURED = [
+    measured("plain-on", rate=100, ms=12),
+    measured("plain-off", rate=105, ms=10),
+    measured("query-on", rate=50),
+    measured("query-off", rate=100),
+]
+
+
+def test_verdicts_name_what_is_over_the_limit() -> None:
+    assert list(verdicts(MEASURED)) == [
+        "plain, under load: +5.0 %, under 10 %",
+        "plain, idle: +20.0 %, NOT under 10 %",
+        "query, under load: +100.0 %, NOT under 10 %",
+        "query, idle: +0.0 %, under 10 %",
+        "query, connections: exactly one per run (1.000)",
+    ]
+
+
+def test_the_tables_show_rates_times_and_processes() -> None:
+    text = io.StringIO()
+    for table in tables(MEASURED):
+        Console(file=text, width=160).print(table)
+    shown = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.getvalue().splitlines()]
+    once = "{0} ({0}..{0})".format
+    assert ["plain", "runs/s", once("100.0"), once("105.0"), once("5.0")] in shown
+    assert ["query", "isolane-worker", "6.00", "4.00"] in shown
+
+
+def test_the_document_holds_what_was_measured() -> None:
+    written = json.loads(json.dumps(document(MEASURED, {"cores": 2}, ["noisy"])))
+    assert written["machine"] == {"cores": 2}
+    assert written["notes"] == ["noisy"]
+    assert len(written["samples"]) == len(MEASURED)
+    assert written["rows"][1]["one_each"] is True
