@@ -10,6 +10,7 @@ Failure: a gone worker ends all descendants and the whole process group at once;
 ends the process.
 """
 
+import gc
 import os
 import queue
 import signal
@@ -60,6 +61,7 @@ class Session:
         self._baseline: Baseline | None = None
         self._running: Run | None = None
         self._lines = 0  # of the attempt that runs
+        self._is_granted = False  # whether the open execution was given resources
 
     def install(self) -> None:
         """Capture what Python code prints and logs, and keep forked children off the stream."""
@@ -95,6 +97,7 @@ class Session:
         # The baseline first: what is opened with the context must be gone when it closes.
         self._baseline = Baseline()
         self._execution = Execution(frame, self._say)
+        self._is_granted = bool(frame.resources)
         self._execution.handles.open_eager()
         self._stream.send(Ready())
 
@@ -124,6 +127,9 @@ class Session:
         errors = tuple(storable(error, _ERROR_MAX) for error in found[:_ERRORS_MAX])
         self._execution = None
         self._stream.send(Closed(errors=errors))
+        del execution
+        if self._is_granted:
+            gc.collect()  # drivers leave cycles with secrets in them; the next execution could look
 
     def _read(self) -> None:
         try:

@@ -14,9 +14,7 @@ from bench.measure import Say, sample
 from bench.plan import Size
 
 
-def measure(
-    stage: ContextStage, size: Size, runs: Mapping[Key, int], say: Say
-) -> list[Measured]:
+def measure(stage: ContextStage, size: Size, runs: Mapping[Key, int], say: Say) -> list[Measured]:
     """Everything that was planned."""
     measured = []
     for number, contender in turns(size.rounds):

@@ -5,7 +5,7 @@ Failure: bubble; a far side that does not answer proves nothing.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -97,14 +97,14 @@ def in_the_ledger(tenants: Sequence[TenantRef]) -> list[str]:
     return found
 
 
-def unrecorded(far: FarSides, tenants: Sequence[TenantRef]) -> list[str]:
+def unrecorded(made: Set[str], tenants: Sequence[TenantRef]) -> list[str]:
     """Roles that were made and of which no ledger knows."""
     known: set[str] = set()
     for tenant in tenants:
         with tenant_scope(tenant):
             roles = ResourceRecord.objects.filter(type="database.role")
             known |= set(roles.values_list("resource_id", flat=True))
-    return [f"role {role} is in no ledger" for role in sorted(far.made_roles() - known)]
+    return [f"role {role} is in no ledger" for role in sorted(made - known)]
 
 
 def on_the_machine(folder: Path, workers: Sequence[int]) -> list[str]:

@@ -49,6 +49,7 @@ def raise_storm(
     tenants: Sequence[TenantRef], far: FarSides, folder: Path, size: Size, *, say: Say
 ) -> Aftermath:
     """Raise it over workers whose files are below the folder; the tenants are new."""
+    made_before = far.made_roles()
     workers = Workers(folder)
     storm = Storm(tenants, workers, far, say=say)
     try:
@@ -67,7 +68,7 @@ def raise_storm(
         settled_s = time.monotonic() - ended
     finally:
         workers.stop_all()
-    left += on_the_machine(folder, []) + unrecorded(far, tenants)
+    left += on_the_machine(folder, []) + unrecorded(far.made_roles() - made_before, tenants)
     moods, runs, records = endings(tenants)
     return Aftermath(
         left=left, moods=moods, runs=runs, records=records, seen=storm.seen, settled_s=settled_s

@@ -22,7 +22,7 @@ from executions.blueprint.resources import check_defined, scope_of
 from isolane.protocol import Grant, ResourceScope
 from isolane.providers.registry import provider_of
 from isolane.shapes import ShapeError, build
-from orchestrator.cli.texts import text_of
+from orchestrator.cli.texts import located, text_of
 
 FROM_ENVIRONMENT = "env:"
 
@@ -48,7 +48,8 @@ def local_grants(document: Mapping[str, Any], file: Path | None) -> tuple[Grant,
             f"The blueprint declares resources ({names}): say with --resources FILE what they are."
         )
     defined = _definitions(file)
-    check_defined(declared, defined)
+    with located(file):
+        check_defined(declared, defined)
     return tuple(_grant(resource, defined[resource.definition], file) for resource in declared)
 
 
@@ -57,14 +58,16 @@ def _definitions(file: Path) -> dict[str, LocalDefinition]:
         found = yaml.safe_load(text_of(file))
     except yaml.YAMLError as error:
         raise click.ClickException(f"{file}: no YAML: {error}") from None
-    if not isinstance(found, dict):
-        raise click.ClickException(f"{file}: it must hold definitions by name.")
+    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+        raise click.ClickException(
+            f"{file}: it must hold definitions by name, each with type, config, secrets and scope."
+        )
     try:
         return {
             str(name): build(LocalDefinition, {"config": {}, "secrets": {}, **said}, str(name))
             for name, said in found.items()
         }
-    except (ShapeError, TypeError) as error:
+    except ShapeError as error:
         raise click.ClickException(f"{file}: {error}") from None
 
 
@@ -76,9 +79,9 @@ def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> 
         provider.check_definition(config, frozenset(defined.secrets))
     except (LookupError, ShapeError, ValueError) as error:
         raise click.ClickException(f"{where}: {error}") from None
-    if defined.config.get("mint"):
+    if defined.config.get("mint") or defined.type == "cache":
         raise click.ClickException(
-            f"{where}: roles are minted by a worker; give a user without `mint` for local runs."
+            f"{where}: credentials of minted roles and of the run cache are made by a worker; there is none here."
         )
     return Grant(
         name=resource.name,

@@ -18,10 +18,10 @@ from orchestrator.cli.texts import plain
 from orchestrator.core.errors import IsolaneError
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
 from orchestrator.norp.guests import temporary_tenant
-from orchestrator.norp.levels import levels_of
+from orchestrator.norp.levels import levels_of, require_worker
 from orchestrator.norp.stand import NotRun
 from orchestrator.norp.suite import Target, run_tests
-from orchestrator.norp.targets import cache_target, database_target
+from orchestrator.norp.targets import cache_target, database_target, require_cache
 from tenants.isolation import Isolation
 from tenants.provisioning import has_owner
 from tenants.scope import TenantRef
@@ -57,6 +57,8 @@ def norp(*, tenant: str | None, level: str | None, database: str | None, as_json
     if database and not tenant:
         raise click.UsageError("--database is a definition of a tenant: name it with --tenant.")
     try:
+        require_cache()
+        require_worker()
         with _tenants(tenant) as (subject, other):
             levels = _levels(subject, level)
             targets = [cache_target(subject, other, actor=actor())]

@@ -14,6 +14,7 @@ from executions.services.resource_use import users_of
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.owner import Owner
 from orchestrator.cli.platform import PlatformGroup
+from orchestrator.cli.resource_check import test
 from orchestrator.cli.texts import FILE, plain, text_of
 from orchestrator.cli.viewer import tenant_options
 from orchestrator.core.errors import InvalidInput
@@ -61,6 +62,9 @@ def _definition_options(command: Command) -> Command:
 @click.group(cls=PlatformGroup)
 def resources() -> None:
     """What a tenant's runs may use: databases, APIs, models, caches."""
+
+
+resources.add_command(test)
 
 
 @resources.command("list")

@@ -8,14 +8,18 @@ from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope
 
 
+def require_worker() -> None:
+    """Refuse to begin where nothing could run."""
+    with platform_scope():
+        if not living().exists():
+            raise NotRun("No worker is alive, so nothing can be run; start one ('make up').")
+
+
 def levels_of(tenant: TenantRef) -> dict[Isolation, str]:
     """Every level, with the reason why a run of this tenant cannot have it; nothing if it can."""
     with platform_scope():
         row = Tenant.objects.get(pk=tenant.id)
         offered = {Isolation(level) for worker in living() for level in worker.isolation_levels}
-        alive = living().exists()
-    if not alive:
-        raise NotRun("No worker is alive, so nothing can be run; start one ('make up').")
     return {level: _refusal(level, row, frozenset(offered)) for level in Isolation}
 
 

@@ -25,18 +25,21 @@ DATABASE = "database"
 _DATABASE_PORT = 5432
 
 
-def cache_target(tenant: TenantRef, other: TenantRef | None, *, actor: str) -> Target:
-    """The run cache, by definitions of the tests' own."""
-    url = settings.CACHE_URL
-    if not url:
+def require_cache() -> None:
+    """Refuse to begin without the far side that is always looked at."""
+    if not settings.CACHE_URL:
         raise NotRun(
             "There is no run cache to test with: set ISOLANE_CACHE_URL, here and for the workers."
         )
+
+
+def cache_target(tenant: TenantRef, other: TenantRef | None, *, actor: str) -> Target:
+    """The run cache, by definitions of the tests' own."""
     return Target(
         name=CACHE,
         subject=_cache_of(tenant, actor),
         other=_cache_of(other, actor) if other else None,
-        opening=lambda: run_cache_side(url),
+        opening=lambda: run_cache_side(settings.CACHE_URL),
     )
 
 

@@ -66,11 +66,21 @@ def open_all(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
     return {"pid": os.getpid(), "made": [password[::-1] for password in made]}
 
 
+@node("attack.break_with")
+def break_with(ctx: NodeContext, *, resources: list[str]) -> None:
+    """Break in the midst of using resources, with their secrets in the exceptions and the frames."""
+    handles = {name: ctx.resource(name) for name in resources}
+    try:
+        handles["shop"].execute("SELECT %s::int", [handles["own"].info.password])
+    except psycopg.Error as error:
+        raise ValueError(_secrets(ctx)) from error
+
+
 @node("attack.search")
 def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
     """Look for texts in all objects of the process, and in its memory as the system shows it."""
     wanted = [needle.encode() for needle in backwards]
-    inside = [[f"{type(holder).__name__}" for holder in _holders(needle)] for needle in wanted]
+    inside = [[type(holder).__name__ for holder in _holders(needle)] for needle in wanted]
     return {"pid": os.getpid(), "objects": inside, "memory": _in_memory(wanted)}
 
 
@@ -128,14 +138,14 @@ def attack_cache(ctx: NodeContext, *, prefix: str) -> dict[str, str]:
         ("DBSIZE",), ("FLUSHALL",), ("FLUSHDB",), ("EVAL", "return 1", "0"), ("SUBSCRIBE", "c"), ("PUBLISH", "c", "x"),
         ("CLIENT", "LIST"), ("CLIENT", "KILL", "USER", user), ("ACL", "LIST"), ("ACL", "DELUSER", user),
         ("CONFIG", "GET", "*"), ("SELECT", "1"), ("MONITOR",), ("INFO",), ("DUMP", f"{prefix}k"),
-        ("AUTH", "default", ""), ("AUTH", user, "guess"),
+        ("AUTH", "default", ""),  # the last: its client hangs up after it
     ]  # fmt: skip
     return {" ".join(command): _answer(connection, command) for command in asked}
 
 
 def _answer(connection: Any, command: tuple[str, ...]) -> str:
-    connection.send_command(*command)
     try:
+        connection.send_command(*command)
         return f"answered {connection.read_response()!r}"
     except redis.RedisError as error:
         return type(error).__name__

@@ -141,6 +141,13 @@ def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
     ):
         assert f"{tenant} asks 'Pay 30.00 for invoice 7?': {answer}" in result.stdout
         assert f'"paid": {paid}' in result.stdout
+        assert re.search(f"{tenant} exec_[0-9a-f-]+ clean: 6 allocated, 6 gone", result.stdout)
+    assert result.stdout.count("Dear Ada, invoice 2 of 75.50 is not paid") == 2
+    for told in ("cache.keys", "cache.user", "database.role", "database", "cache", "model"):
+        assert result.stdout.count(f"│ {told} ") == 1  # in the ledger of one run
+    seen = "1 connection(s) of it in the log of the customer's PostgreSQL; left are"
+    left = "0 connections, 0 roles, 0 cache users, 0 cache keys"
+    assert result.stdout.count(f"{seen} {left}") == 2
     assert "nothing is left running" in result.stdout
     assert [path.name for path in home.rglob("*") if path.is_socket()] == []
     marked = [p for p in psutil.process_iter() if _mentions(p, str(home))]
@@ -267,6 +274,8 @@ def test_external_servers_are_used_when_they_are_named(home: Path, servers: None
     result = isolane(home, "demo", DATABASE_OWNER_URL_FILE=str(secret), **urls)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "postgres: started" not in result.stdout
+    assert "without its cache steps: there is no run cache (ISOLANE_CACHE_URL)" in result.stdout
+    assert result.stdout.count("clean: 3 allocated, 3 gone") == 2
     assert "nothing is left running" in result.stdout
     assert (home / "secrets.json").exists()  # as the data stays, so does the key that reads it
     assert not (home / "demo" / "secrets.json").exists()

@@ -1,16 +1,30 @@
 """A short storm: runs of two tenants that misbehave in every way while a worker is killed, and nothing is left."""
 
+import socket
+import subprocess
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import redis
+from django.utils.timezone import now
 
-from bench.storm.leftovers import FarSides
+from bench.storm.leftovers import (
+    FarSides,
+    executions_in,
+    in_the_ledger,
+    on_the_machine,
+    unrecorded,
+)
 from bench.storm.storm import Size, raise_storm
-from tenants.scope import TenantRef
+from executions.models import ResourceRecord
+from resources.ledger.models import Issued
+from tenants.scope import TenantRef, tenant_scope
 from tests.customer import Customer
-from tests.factories import set_quota
+from tests.factories import make_machine, make_placed, set_quota
+from tests.plugin import SERVERS
 from tests.recorder import Recorder
+from tests.waiting import wait_for
 
 RUNS, SEED, WORKERS = 40, 20, 2
 
@@ -42,3 +56,59 @@ def test_nothing_is_left_of_runs_that_end_in_every_way(
     kinds = {name.rpartition(" ")[0] for name in aftermath.records}
     assert kinds == {"cache", "cache.keys", "cache.user", "database", "database.role", "http_api"}
     assert {"database disposed", "database killed"} <= aftermath.records.keys()
+
+
+def test_the_looks_see_what_is_left(
+    acme: TenantRef,
+    globex: TenantRef,
+    customer: Customer,
+    recorder: Recorder,
+    run_cache: "redis.Redis",
+    tmp_path: Path,
+) -> None:
+    far = FarSides(customer=customer, recorder=recorder, cache=run_cache)
+    assert [far.left(), in_the_ledger([acme, globex]), on_the_machine(tmp_path, [])] == [[], [], []]
+    execution_id = uuid4()
+    role, user = f"iso_{execution_id.hex}_1_storm", f"exec:{execution_id}:1:scratch"
+    url = SERVERS.cache_url
+    with (
+        customer.connect() as superuser,
+        customer.connect(customer.reader),
+        redis.Redis.from_url(url, client_name=f"exec_{execution_id}/1/acme") as cache,
+        socket.create_connection((recorder.host, recorder.port)),
+        subprocess.Popen(["sleep", "60"], env={"HOME": str(tmp_path / "runner")}) as left_running,
+    ):
+        superuser.execute(f'CREATE ROLE "{role}"')
+        run_cache.acl_setuser(user)
+        cache.set(f"{user}:k", "v")
+        _write_down(acme, user)
+        wait_for(lambda: recorder.open_ports, "the recorder's connection")
+        try:
+            found = "\n".join(
+                far.left() + in_the_ledger([acme, globex]) + on_the_machine(tmp_path, [])
+            )
+        finally:
+            superuser.execute(f'DROP ROLE "{role}"')
+            left_running.kill()
+    for sign in (
+        f"role {role}", "of shop_reader", f"cache user {user}", f"cache key {user}:k", f"'exec_{execution_id}/1/acme'",
+        "HTTP connection", f"record {user} open", f"issued cache.user {user}", "['sleep', '60']",
+    ):  # fmt: skip
+        assert sign in found, found
+    assert executions_in([f"role {role}"]) == {execution_id: f"role {role}"}
+    assert unrecorded(far.made_roles() & {role}, [acme, globex]) == [f"role {role} is in no ledger"]
+    assert unrecorded({user}, [acme, globex]) == [f"role {user} is in no ledger"]
+
+
+def _write_down(tenant: TenantRef, far_id: str) -> None:
+    """A run with something issued that nobody has revoked."""
+    machine = make_machine()
+    run_id = make_placed(tenant, machine).execution_id
+    with tenant_scope(tenant):
+        ResourceRecord.objects.create(
+            execution_id=run_id, epoch=1, resource_id=far_id, type="cache.user", opened_at=now()
+        )
+        Issued.objects.create(
+            tenant_id=tenant.id, execution_id=run_id, epoch=1, resource_type="cache", kind="cache.user",
+            far_id=far_id, data=b"", issued_at=now(), sweep_at=now(),
+        )  # fmt: skip

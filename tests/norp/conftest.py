@@ -1,12 +1,12 @@
 """A deployment for a whole module: a worker, two tenants, and a definition of each kind in both."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from orchestrator.norp.far_sides import run_cache_side
+from orchestrator.norp.far_sides import Opening, run_cache_side
 from orchestrator.norp.probes import Subject
 from orchestrator.norp.suite import Target
 from orchestrator.norp.targets import database_target
@@ -72,7 +72,7 @@ def tenants(worker: WorkerProcess, customer: Customer, recorder: Recorder) -> li
 @pytest.fixture(scope="module")
 def targets(tenants: list[TenantRef], recorder: Recorder) -> dict[str, Target]:
     """One of each kind, of the first tenant, to be compared with the second."""
-    openings = {
+    openings: dict[str, Callable[[], Opening]] = {
         "cache": partial(run_cache_side, SERVERS.cache_url),
         "static": database_target(tenants[0], "static").opening,
         "minted": database_target(tenants[0], "minted").opening,

@@ -60,7 +60,9 @@ class RecorderSide:
 
     def look(self) -> Look:
         is_open = self._recorder.open_ports
-        asked = [request for request in self._recorder.asked("exec_") if request.client_port in is_open]
+        asked = [
+            request for request in self._recorder.asked("exec_") if request.client_port in is_open
+        ]
         marks = {request.client_port: request.headers["user-agent"] for request in asked}
         links = [Link(id=str(port), mark=mark, user="") for port, mark in marks.items()]
         return Look(links=tuple(links), issued=())

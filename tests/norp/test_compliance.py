@@ -1,4 +1,4 @@
-"""NORP-006, section 9.1: the five compliance tests, seen from the far side, for each kind of resource and each level."""
+"""The five compliance tests of NORP-006, section 9.1, seen from the far side, for each kind of resource and level."""
 
 import pytest
 

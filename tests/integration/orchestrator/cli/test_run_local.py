@@ -82,6 +82,17 @@ def test_an_example_runs_without_a_server() -> None:
     assert "│ greet │ hello.greet │ succeeded │ 1 " in ran.stdout
 
 
+def test_an_example_with_a_resource_runs_without_a_server() -> None:
+    examples = ROOT / "examples"
+    options = ("--resources", str(examples / "definitions" / "local.yaml"), "--input", "name=Ada")
+    ran = run(examples / "letter.yaml", *options)
+    assert ran.returncode == 0, ran.stderr
+    assert '"letter": "Say it shorter: Write to Ada that the parcel is on its way."' in ran.stdout
+    # Both steps used one session.
+    told = [line.split() for line in ran.stdout.splitlines() if line.startswith("resource: ")]
+    assert [(words[1].partition("_")[0], words[2]) for words in told] == [("model", "disposed")]
+
+
 def test_the_same_seed_gives_the_same_order_and_the_environment_names_packages() -> None:
     example = ROOT / "examples" / "order.yaml"
     options = ("--input", "order_id=3", "--seed", "5", "--json")
@@ -329,3 +340,21 @@ def test_an_answer_is_approve_or_reject() -> None:
     refused = run(*APPROVAL, "--answer", "perhaps")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--answer" in refused.stderr
+
+
+def test_resources_are_opened_disposed_and_told(flow: Path, tmp_path: Path) -> None:
+    flow.write_text(
+        "name: chat\n"
+        "resources: {m: {type: model, definition: echo, scope: execution}}\n"
+        "steps: [{key: a, uses: llm.chat, with: {resource: m, prompt: hello}}]\n"
+    )
+    definitions = tmp_path / "resources.yaml"
+    definitions.write_text(
+        "echo: {type: model, scope: execution, config: {provider: echo, model: tiny}}\n"
+    )
+    done = run(flow, "--resources", str(definitions), "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["steps"][0]["output"]["text"] == "hello"
+    (held,) = told["resources"]
+    assert (held["name"], held["type"], held["ended"]) == ("m", "model", "disposed")

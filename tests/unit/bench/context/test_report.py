@@ -30,7 +30,9 @@ def test_the_tables_show_rates_times_and_processes() -> None:
     text = io.StringIO()
     for table in tables(MEASURED):
         Console(file=text, width=160).print(table)
-    shown = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.getvalue().splitlines()]
+    shown = [
+        [cell.strip() for cell in line.split("│")[1:-1]] for line in text.getvalue().splitlines()
+    ]
     once = "{0} ({0}..{0})".format
     assert ["plain", "runs/s", once("100.0"), once("105.0"), once("5.0")] in shown
     assert ["query", "isolane-worker", "6.00", "4.00"] in shown

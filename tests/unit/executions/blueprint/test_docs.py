@@ -34,6 +34,7 @@ RUNS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"reminded": [7]},
     ),
     ("reminders", {"invoices": [], "dry_run": True}, {"reminded": []}),
+    ("open-invoices", {"customer": "Ada"}, {"invoices": None}),  # no database is asked here
 ]
 
 

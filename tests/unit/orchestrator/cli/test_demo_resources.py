@@ -13,7 +13,9 @@ from executions.blueprint.nodes import nodes_of
 from executions.blueprint.reading import parse
 from isolane.node import default_registry
 from orchestrator import env
+from orchestrator.cli import demo_resources
 from orchestrator.cli.demo_resources import balance_line, ledger_table, without_cache
+from orchestrator.embedded.errors import EmbeddedError
 
 
 @pytest.fixture
@@ -60,3 +62,12 @@ def test_the_ledger_is_shown_as_it_is() -> None:
 def test_a_clean_ledger_says_so() -> None:
     ledger = {"balance": {"clean": True, "allocated": 6, "disposed": 6}}
     assert balance_line(ledger) == "clean: 6 allocated, 6 gone"
+
+
+def test_without_its_binaries_there_is_no_customer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise EmbeddedError(f"package {name} is not installed")
+
+    monkeypatch.setattr(demo_resources, "find_package", missing)
+    stack: Any = None  # nothing of it is asked for
+    assert demo_resources.start_customer(stack) is None
