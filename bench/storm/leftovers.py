@@ -62,11 +62,11 @@ class FarSides:
         for client in self.cache.client_list():
             if int(client["id"]) != own and client["name"] != APPLICATION:
                 yield "client {id} of the cache, user {user}, {name!r}".format(**client)
-        for user in self.cache.acl_users():
+        for user in map(str, self.cache.acl_users()):
             if user != "default":
                 yield f"cache user {user}"
         for key in self.cache.scan_iter(count=1000):
-            yield f"cache key {key}"
+            yield f"cache key {key!s}"
 
     def _at_recorder(self) -> Iterator[str]:
         with self.recorder.lock:

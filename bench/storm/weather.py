@@ -141,8 +141,10 @@ class Storm:
         ended: dict[UUID, datetime] = {}
         for tenant in self._tenants.values():
             with tenant_scope(tenant):
-                found = Execution.objects.filter(state__in=sorted(TERMINAL_EXECUTION))
-                ended |= dict(found.values_list("id", "finished_at"))
+                found = Execution.objects.filter(state__in=sorted(TERMINAL_EXECUTION)).only(
+                    "finished_at"
+                )
+                ended |= {run.pk: run.finished_at for run in found if run.finished_at}
         left = self._far.left()
         self.seen.most = max(self.seen.most, len(left))
         self.seen.note(ended, executions_in(left), at)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import psycopg
+import click
 import redis
 from rich.table import Column, Table
 from rich.text import Text
@@ -18,6 +18,8 @@ from orchestrator.embedded.customer import DATABASE, REPORTING, CustomerPostgres
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.wheels import find_package
 from orchestrator.stack import Stack
+from resources.issuers.base import IssueError
+from resources.issuers.far_postgres import far_connection
 
 if TYPE_CHECKING:
     from resources.services.checks import Wanted
@@ -28,6 +30,10 @@ PASSWORD = "shop-password"  # noqa: S105 - the secret's name
 ACTOR = "demo"
 CACHE = "cache"
 _LOGIN = "connection authorized:"  # in the log of a PostgreSQL with log_connections
+_LEFT = """
+SELECT (SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, %s)),
+       (SELECT count(*) FROM pg_roles WHERE starts_with(rolname, %s))
+"""
 
 
 def start_customer(stack: Stack) -> CustomerPostgres | None:
@@ -134,20 +140,25 @@ class FarSides:
         return {**left, **self._left_in_cache(execution)} if self._cache_url else left
 
     def _left_in_postgres(self, public_id: str, execution: UUID) -> dict[str, int]:
-        url = self._customer.url(self._customer.superuser)
-        with psycopg.connect(url, autocommit=True) as connection:
-            return {
-                "connections": _count(
-                    connection,
-                    "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, %s)",
-                    f"{public_id}/",
-                ),
-                "roles": _count(
-                    connection,
-                    "SELECT count(*) FROM pg_roles WHERE starts_with(rolname, %s)",
-                    f"iso_{execution.hex}_",
-                ),
-            }
+        try:
+            with far_connection(self._login()) as connection:
+                found = connection.execute(_LEFT, [f"{public_id}/", f"iso_{execution.hex}_"])
+                connections, roles = found.fetchall()[0]
+        except IssueError as error:
+            raise click.ClickException(f"The customer's PostgreSQL: {error}") from None
+        return {"connections": connections, "roles": roles}
+
+    def _login(self) -> dict[str, Any]:
+        superuser = self._customer.superuser
+        return {
+            "host": self._customer.host,
+            "address": "",
+            "port": self._customer.port,
+            "dbname": DATABASE,
+            "user": superuser.user,
+            "password": superuser.password,
+            "sslmode": "disable",
+        }
 
     def _left_in_cache(self, execution: UUID) -> dict[str, int]:
         prefix = f"exec:{execution}:"
@@ -155,8 +166,3 @@ class FarSides:
             users: Sequence[str] = client.acl_users()
             keys = sum(1 for _ in client.scan_iter(match=f"{prefix}*", count=1000))
         return {"cache users": sum(user.startswith(prefix) for user in users), "cache keys": keys}
-
-
-def _count(connection: "psycopg.Connection[Any]", statement: str, value: str) -> int:
-    row = connection.execute(statement.encode(), [value]).fetchone()
-    return int(row[0]) if row else 0

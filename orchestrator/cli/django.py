@@ -9,7 +9,7 @@ from rich.console import Console
 
 # A log or a pipe has no width of its own; ids must not be cut there, whatever stands beside them.
 UNBOUNDED = 400
-CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else UNBOUNDED)
+CONSOLE = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNBOUNDED)
 
 
 def setup_django() -> None:

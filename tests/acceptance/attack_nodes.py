@@ -221,7 +221,8 @@ def _outcome(use: Any) -> str:
 
 
 def _log_in_to_cache() -> None:
-    connection = Connection(**KEPT["user"], protocol=2, driver_info=None)
+    made: Any = Connection  # redis-py does not type it
+    connection = made(**KEPT["user"], protocol=2, driver_info=None)
     try:
         connection.connect()
     finally:

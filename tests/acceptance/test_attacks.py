@@ -1,7 +1,6 @@
 """Steps of one run that try to get at another's, or at the platform's: on real workers, with two tenants."""
 
 import base64
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,20 @@ import pytest
 import redis
 from django.conf import settings
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from bench.storm.definitions import TOKEN, define
 from executions.blueprint.errors import InvalidBlueprint
 from executions.models import Execution, StepLog
 from executions.states import TERMINAL_EXECUTION
+from resources.models import ResourceDefinition
 from resources.services.checks import Wanted
 from resources.services.definitions import create_definition
 from tenants.scope import TenantRef, tenant_scope
 from tests.acceptance.conftest import StartWorker
 from tests.acceptance.runs import ended, reload, start_run
 from tests.customer import Customer
+from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
 
@@ -95,7 +97,11 @@ def test_no_secret_of_a_run_is_in_the_memory_of_the_next_one(
     opened = output(acme, start_run(acme, begin, fail, resources=ALL))
     given = [customer.reader.password[::-1], TOKEN[::-1], *opened["made"]]
     # What stays in the worker was never there.
-    never = [customer.admin.password, str(urlsplit(settings.CACHE_URL).password)]
+    never = [customer.admin.password, settings.SECRET_KEY, SERVERS.secrets.encryption_key]
+    never += [str(urlsplit(url).password) for url in (SERVERS.cache_url, SERVERS.redis_url)]
+    never += [
+        str(conninfo_to_dict(url)["password"]) for url in (SERVERS.login_url, SERVERS.owner_url)
+    ]
     needles = given + [secret[::-1] for secret in never]
     found = output(acme, start_run(acme, attack("search", backwards=needles)))
     assert found["pid"] == opened["pid"]
@@ -147,16 +153,14 @@ def test_a_definition_of_another_tenant_is_not_there(
 
 
 # --- the platform's own servers, by names that only DNS knows
-def test_a_host_name_that_stands_for_the_platform_is_refused_when_the_run_opens_it(
+def test_a_host_name_that_stands_for_the_platform_is_refused_when_a_run_opens_it(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, run_cache: "redis.Redis"
 ) -> None:
     start_worker()
-    name, port = socket.gethostname(), urlsplit(settings.CACHE_URL).port
+    place = {"base_url": f"http://localhost:{urlsplit(settings.CACHE_URL).port}"}
     for tenant in (acme, globex):
-        place = {"base_url": f"http://{name}:{port}"}
-        create_definition(
-            tenant, Wanted(name="inside", type="http_api", config=place), actor="tests"
-        )
+        with tenant_scope(tenant):  # as if the name had come to stand for it since
+            ResourceDefinition.objects.create(name="inside", type="http_api", config=place)
         declared = {"web": {"type": "http_api", "definition": "inside"}}
         run = ended(tenant, start_run(tenant, attack("resource", name="web"), resources=declared))
         assert (run.state, run.code) == ("failed", "POLICY_VIOLATION")
