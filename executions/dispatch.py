@@ -12,8 +12,8 @@ from executions.blueprint.plan import plan_of
 from executions.chain import ChainSpec, publish_or_log
 from executions.placement.admission import Placed, admit
 from executions.scope import run_scope
-from executions.transitions.statement import fetch_row
 from tenants.scope import login_scope
+from tenants.statement import fetch_row
 
 BOUNDED_SECONDS = 0.2
 LEFT = """

@@ -13,7 +13,7 @@ from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resumable import Resumable
 from executions.transitions.fence import Placement
-from executions.transitions.statement import fetch_row
+from tenants.statement import fetch_row
 
 RESUMABLE = """
 SELECT v.content, v.content_hash, v.number, e.inputs, e.sealed_inputs, e.variables, e.sealed_variables, e.costs, e.seed,

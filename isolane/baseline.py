@@ -1,15 +1,12 @@
 """The state of a process before an execution, to which it returns when the process is reused."""
 
-import contextlib
 import contextvars
 import decimal
 import functools
-import gc
 import locale
 import logging
 import os
 import signal
-import stat
 import sys
 import threading
 import warnings
@@ -19,9 +16,9 @@ from typing import Any, cast
 
 from isolane.descriptors import Descriptors
 from isolane.processes import end_descendants
+from isolane.sockets import Sockets
 
 Undo = Callable[[], object]
-_DESCRIPTORS = ("/proc/self/fd", "/dev/fd")  # where systems list them
 
 
 class Baseline:
@@ -29,7 +26,7 @@ class Baseline:
 
     def __init__(self) -> None:
         self._threads = set(threading.enumerate())
-        self._sockets = _sockets()
+        self._sockets = Sockets()
         self._undos = {name: save() for name, save in _SAVED.items()}
 
     def restore(self) -> tuple[str, ...]:
@@ -39,33 +36,9 @@ class Baseline:
         left += sorted(f"thread {thread.name} was left running" for thread in threads)
         if end_descendants():
             left.append("a process was left running")
-        if number := self._new_sockets():
+        if number := self._sockets.left():
             left.append(f"{number} socket{'s were' if number > 1 else ' was'} left open")
         return tuple(left)
-
-    def _new_sockets(self) -> int:
-        if _sockets() - self._sockets:
-            gc.collect()  # what only a cycle still holds was not left on purpose
-            return len(_sockets() - self._sockets)
-        return 0
-
-
-def _sockets() -> set[int]:
-    """The inodes of this process's open sockets, as far as the system tells."""
-    found = set()
-    for number in _numbers_of_descriptors():
-        with contextlib.suppress(OSError):  # the one that the listing itself had open
-            status = os.fstat(number)
-            if stat.S_ISSOCK(status.st_mode):
-                found.add(status.st_ino)
-    return found
-
-
-def _numbers_of_descriptors() -> list[int]:
-    for folder in _DESCRIPTORS:
-        with contextlib.suppress(OSError):
-            return [int(name) for name in os.listdir(folder)]  # noqa: PTH208 - paths cost more than the look
-    return []
 
 
 def _fails(undo: Undo) -> bool:

@@ -14,6 +14,7 @@ import gc
 import os
 import queue
 import signal
+import sys
 import threading
 from dataclasses import replace
 from typing import NoReturn
@@ -60,6 +61,7 @@ class Session:
         self._execution: Execution | None = None
         self._baseline: Baseline | None = None
         self._running: Run | None = None
+        self._modules = 0  # when it was last looked
         self._lines = 0  # of the attempt that runs
         self._is_granted = False  # whether the open execution was given resources
 
@@ -129,7 +131,15 @@ class Session:
         self._stream.send(Closed(errors=errors))
         del execution
         if self._is_granted:
-            gc.collect()  # drivers leave cycles with secrets in them; the next execution could look
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drivers leave cycles with secrets in them; the next execution could look."""
+        gc.collect()
+        if len(sys.modules) != self._modules:
+            # What was imported stays, and is looked through no more: that would take most of the time.
+            self._modules = len(sys.modules)
+            gc.freeze()
 
     def _read(self) -> None:
         try:

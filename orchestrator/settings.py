@@ -102,7 +102,7 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
         "PORT": str(info.pop("port", "")),
         "OPTIONS": {
             "connect_timeout": 5,
-            # Only executions.transitions.statement has texts that come again; from the third time on they are
+            # Only tenants.statement has texts that come again; from the third time on they are
             # prepared, with one plan for all values: they look up single rows, and planning takes longer than that.
             # A plan made while a new tenant's tables are empty must not read them through when they have grown.
             "prepare_threshold": 2,

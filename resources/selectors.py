@@ -1,8 +1,9 @@
 """Reading definitions and the names of secrets, in the tenant entered."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -10,6 +11,12 @@ from isolane.protocol import ResourceScope
 from orchestrator.core.errors import NotFound
 from resources.models import ResourceDefinition, Secret
 from resources.services.names import is_name
+from tenants.statement import fetch_row
+
+# Asked by every run with resources: prepared, and one row.
+DEFINITIONS = """
+SELECT jsonb_object_agg(name, jsonb_build_object('type', type, 'config', config, 'secrets', secrets, 'scope', scope))
+FROM resources_resourcedefinition WHERE name = ANY(%(names)s::text[])"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,8 +32,9 @@ class DefinitionRef:
 
 def definitions(names: Collection[str]) -> dict[str, DefinitionRef]:
     """Those of the named definitions that exist, by name; one query."""
-    found = ResourceDefinition.objects.filter(name__in=[name for name in names if is_name(name)])
-    return {row.name: _ref(row) for row in found}
+    row = fetch_row(DEFINITIONS, {"names": [name for name in names if is_name(name)]})
+    found: dict[str, dict[str, Any]] = json.loads(row[0]) if row and row[0] else {}
+    return {name: DefinitionRef(name=name, **said) for name, said in found.items()}
 
 
 def all_definitions() -> QuerySet[ResourceDefinition]:
@@ -55,13 +63,3 @@ def no_definition(name: str) -> NotFound:
 def no_secret(name: str) -> NotFound:
     """What is said of a secret that is not there, or is another tenant's."""
     return NotFound(f"There is no secret {name[:80]!r}.", field="name")
-
-
-def _ref(row: ResourceDefinition) -> DefinitionRef:
-    return DefinitionRef(
-        name=row.name,
-        type=row.type,
-        config=row.config,
-        secrets=row.secrets,
-        scope=cast("ResourceScope", row.scope),
-    )

@@ -56,7 +56,7 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 
         for connection in connections.all(initialized_only=True):
             connection.close()
-    _wipe()
+    wipe()
 
 
 @pytest.fixture
@@ -122,7 +122,8 @@ def _empty(cache: "redis.Redis") -> None:
         cache.acl_deluser(*users)
 
 
-def _wipe() -> None:
+def wipe() -> None:
+    """Leave the standing tenants with nothing in them."""
     with psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True) as connection:
         rows = connection.execute(
             "SELECT id, schema_name FROM tenants_tenant ORDER BY id"
@@ -141,7 +142,8 @@ def _wipe() -> None:
         ]
         tables += [
             "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "ledger_issued",
-            "tenants_auditentry", "tenants_apikey", "tenants_membership", "tenants_user", "django_session", "django_admin_log",
+            "tenants_auditentry", "tenants_apikey", "tenants_membership", "tenants_user", "django_session",
+            "django_admin_log",
         ]  # fmt: skip
         connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
         gone = [row[0] for row in rows if row[1] not in STANDING_TENANTS]

@@ -48,6 +48,11 @@ class Cost:
         """Whether the middle of the rounds is."""
         return self.percent.median < LIMIT
 
+    @property
+    def is_unanimous(self) -> bool:
+        """Whether all rounds are on the same side of the limit."""
+        return (self.percent.most < LIMIT) or (self.percent.least >= LIMIT)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:

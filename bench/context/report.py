@@ -23,8 +23,9 @@ def verdicts(measured: Sequence[Measured]) -> Iterator[str]:
     for row in rows(measured):
         for what, cost in (("under load", row.run_ms), ("idle", row.idle_ms)):
             word = "under" if cost.is_under_limit else "NOT under"
+            rounds = "in every round" if cost.is_unanimous else "but not in every round"
             percent = f"{cost.percent.median:+.1f} %"
-            yield f"{row.chain}, {what}: {percent}, {word} {LIMIT:.0f} %"
+            yield f"{row.chain}, {what}: {percent}, {word} {LIMIT:.0f} %, {rounds}"
         if row.connections is not None:
             word = "exactly one per run" if row.one_each else "NOT exactly one per run"
             yield f"{row.chain}, connections: {word} ({row.connections:.3f})"

@@ -85,6 +85,6 @@ def _failure_mode(chance: random.Random) -> dict[str, Any]:
             {},
             {"on_failure": "continue"},
             {"on_failure": "continue"},
-            {"on_failure": "retry", "retry": {"attempts": 1, "then": "continue"}},
+            {"on_failure": "retry", "retry": {"attempts": 2, "then": "continue"}},
         ]
     )

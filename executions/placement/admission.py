@@ -14,8 +14,8 @@ from uuid import UUID
 from django.db import transaction
 
 from executions.placement.rules import Decision, FreeWorker, Snapshot, WaitingTicket, decide
-from executions.transitions.statement import fetch_row
 from tenants.scope import platform_scope
+from tenants.statement import fetch_row
 
 ADMISSION_LOCK = 7_231_002
 BATCH = 200

@@ -18,8 +18,8 @@ from executions.states import TERMINAL_STEP
 from executions.transitions.claim import CLAIMABLE, Claim, claim_of
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
 from executions.transitions.ledger import HELD, held_columns
-from executions.transitions.statement import Row
 from tenants.scope import ALIAS
+from tenants.statement import Row
 
 _CHECKPOINT = f"""
 WITH {FENCE}, {LOCKED_RUN}, step AS (

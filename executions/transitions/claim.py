@@ -12,7 +12,7 @@ from executions.states import (
     sources,
 )
 from executions.transitions.fence import FENCE_UNLESS_CANCELLED, LOCKED_RUN, Placement, fetch_row
-from executions.transitions.statement import text_set
+from tenants.statement import text_set
 
 RUNNABLE = text_set(
     [*sources(EXECUTION_TRANSITIONS, ExecutionState.RUNNING), ExecutionState.RUNNING.value]

@@ -20,7 +20,7 @@ from executions.transitions.fence import (
     fetch_row,
 )
 from executions.transitions.ledger import HELD, SETTLED, held_columns
-from executions.transitions.statement import Row
+from tenants.statement import Row
 
 # What has not run is skipped when the run failed, cancelled when it was cancelled. A cancelled run says who asked.
 CLOSE = """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from executions.transitions.statement import fetch_row
+from tenants.statement import fetch_row
 
 __all__ = [
     "FENCE",

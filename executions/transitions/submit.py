@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from executions.blueprint.plan import Plan
-from executions.transitions.statement import fetch_row
+from tenants.statement import fetch_row
 
 SUBMIT = """
 WITH run AS (

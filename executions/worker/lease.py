@@ -171,6 +171,8 @@ class LeaseLoop(Periodic):
             "the lease is no longer ours; ending to be restarted", extra={"event": "FENCED"}
         )
         kill_runtimes(self._machine)
+        for backend in self._machine.backends.values():
+            backend.stop()  # waits for who is just ending a runner, which would stay stopped for ever
         self._exit_process(EXIT_FENCED)
 
 

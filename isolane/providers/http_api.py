@@ -105,13 +105,15 @@ def check_times(timeout_s: float, connect_timeout_s: float, retries: int) -> Non
 
 
 def status_of(client: "httpx.Client", method: str, path: str) -> int:
-    """Return the status that a far side answers with, without reading its body."""
+    """Return the status that a far side answers with, without reading a body that may have no end."""
     import httpx  # noqa: PLC0415 - the driver, see base
 
     from isolane.providers.failures import of_error  # noqa: PLC0415 - imports the driver
 
     try:
         with client.stream(method, path) as response:
+            if method == "HEAD":  # read to its end, which is here, the connection can be used again
+                response.read()
             return response.status_code
     except httpx.HTTPError as error:
         raise of_error(f"{method} {client.base_url.path}{path}", error) from error

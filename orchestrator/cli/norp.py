@@ -6,7 +6,7 @@ Failure: bubble; exit 1 says that a demand does not hold, exit 2 that nothing co
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -83,7 +83,7 @@ def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
         yield subject, other
 
 
-def _guest() -> Any:
+def _guest() -> AbstractContextManager[TenantRef]:
     return temporary_tenant(actor=actor(), say=lambda text: click.echo(text, err=True))
 
 

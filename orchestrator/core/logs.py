@@ -5,10 +5,12 @@ import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from orchestrator.core.request_ids import current_request_id
 
-_bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default=_NOTHING)
 
 EXTRA_FIELDS = (
     "event",
@@ -32,7 +34,7 @@ def bind(fields: Mapping[str, object]) -> None:
 
 def unbind() -> None:
     """Lines are nobody's again."""
-    _bound.set({})
+    _bound.set(_NOTHING)
 
 
 class JsonFormatter(logging.Formatter):

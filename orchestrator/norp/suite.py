@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from orchestrator.norp import criteria, probes
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
 from orchestrator.norp.far_sides import Opening
+from orchestrator.norp.observations import overlap_s
 from orchestrator.norp.probes import Subject
 from orchestrator.norp.stand import Stand
 from orchestrator.norp.watcher import watching
 
 RUN_SECONDS = 60.0
+TOGETHER_TRIES = 3  # a busy worker may run two runs one after the other, which shows less
 Report = tuple[Evidence, ...]
 
 
@@ -55,8 +57,11 @@ def run_tests(
 
 def _execution_isolation(stand: Stand, target: Target) -> Report:
     document = probes.one_node(target.subject, stand.level)
-    started = [stand.start(target.subject, document) for _ in range(2)]
-    first, second = map(stand.finish, started)
+    for _ in range(TOGETHER_TRIES):
+        started = [stand.start(target.subject, document) for _ in range(2)]
+        first, second = map(stand.finish, started)
+        if overlap_s(first, second):
+            break
     return criteria.execution_isolation(first, second, level=stand.level)
 
 

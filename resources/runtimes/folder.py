@@ -16,6 +16,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from resources.runtimes.processes import end_strays
+
 # Of folders made here only: other things of the platform lie in the same directory.
 PREFIX = "isolane-runtime-"
 
@@ -81,6 +83,8 @@ def _remove_unheld(path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_still(path, lock):
+            # A worker that was killed while it ended a runner has left it stopped: it sees no end of its stream.
+            end_strays(path)
             shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(lock)

@@ -33,7 +33,12 @@ def end_descendants(runner: int) -> bool:
 
 def end_strays(home: Path) -> None:
     """Kill what a dead runner left: not below it any more, but with its environment."""
-    _kill(list(_strays(home)))
+    deadline = time.monotonic() + _SECONDS
+    quiet = 0
+    # One that starts another and ends while the list is walked is not found, nor is the other: so none twice.
+    while quiet < 2:
+        _kill(found := list(_strays(home)))
+        quiet = 0 if found and time.monotonic() < deadline else quiet + 1
 
 
 def _stop(runner: int) -> bool:

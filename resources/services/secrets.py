@@ -5,6 +5,7 @@ ask a server. Guarantee: a value is stored encrypted only, and leaves by `resolv
 Failure: bubble; an error names the secret or the reference, never a value.
 """
 
+import json
 from collections.abc import Mapping
 
 from django.db import transaction
@@ -20,6 +21,11 @@ from resources.services.names import check_name, is_name
 from resources.services.sealing import SecretSealBroken, seal, unseal
 from tenants.scope import TenantRef, tenant_scope
 from tenants.services.audit import record
+from tenants.statement import fetch_row
+
+# Asked by every run with stored secrets: prepared, and one row. What is sealed is ASCII.
+SEALED = """
+SELECT jsonb_object_agg(name, encode(sealed, 'escape')) FROM resources_secret WHERE name = ANY(%(names)s::text[])"""
 
 
 class SecretInUse(Conflict):
@@ -94,8 +100,9 @@ def resolve(tenant: str, refs: Mapping[str, str]) -> dict[str, str]:
 def _stored(names: set[str]) -> dict[str, bytes]:
     if not names:
         return {}
-    rows = Secret.objects.filter(name__in=names).values_list("name", "sealed")
-    return {name: bytes(sealed) for name, sealed in rows}
+    row = fetch_row(SEALED, {"names": sorted(names)})
+    found: dict[str, str] = json.loads(row[0]) if row and row[0] else {}
+    return {name: sealed.encode() for name, sealed in found.items()}
 
 
 def _opened(tenant: str, name: str, sealed: bytes | None) -> str:

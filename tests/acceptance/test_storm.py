@@ -1,10 +1,14 @@
 """A short storm: runs of two tenants that misbehave in every way while a worker is killed, and nothing is left."""
 
+import signal
 import socket
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pytest
 import redis
 from django.utils.timezone import now
@@ -19,6 +23,8 @@ from bench.storm.leftovers import (
 from bench.storm.storm import Size, raise_storm
 from executions.models import ResourceRecord
 from resources.ledger.models import Issued
+from resources.runtimes import processes
+from resources.runtimes.folder import PREFIX, sweep
 from tenants.scope import TenantRef, tenant_scope
 from tests.customer import Customer
 from tests.factories import make_machine, make_placed, set_quota
@@ -112,3 +118,34 @@ def _write_down(tenant: TenantRef, far_id: str) -> None:
             tenant_id=tenant.id, execution_id=run_id, epoch=1, resource_type="cache", kind="cache.user",
             far_id=far_id, data=b"", issued_at=now(), sweep_at=now(),
         )  # fmt: skip
+
+
+def test_a_runner_that_a_killed_worker_has_left_stopped_is_ended_by_the_next_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"{PREFIX}left"
+    folder.mkdir()
+    with subprocess.Popen(["sleep", "60"], env={"HOME": str(folder)}) as runner:
+        runner.send_signal(signal.SIGSTOP)
+        sweep()
+        assert runner.wait(10) == -signal.SIGKILL
+    assert not folder.exists()
+
+
+def test_what_a_stray_starts_while_strays_are_looked_for_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look sees a process that is gone a moment later; only then its child is there."""
+    looks = processes._strays
+    started: list[subprocess.Popen[bytes]] = []
+
+    def look(home: Path) -> Iterator[psutil.Process]:
+        if started:
+            yield from looks(home)
+        else:
+            started.append(subprocess.Popen(["sleep", "60"], env={"HOME": str(home)}))
+
+    monkeypatch.setattr(processes, "_strays", look)
+    processes.end_strays(tmp_path)
+    assert started[0].wait(10) == -signal.SIGKILL

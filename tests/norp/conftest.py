@@ -16,7 +16,7 @@ from resources.services.secrets import put_secret
 from tenants.scope import TenantRef
 from tenants.selectors import tenant_by_schema
 from tests.acceptance.conftest import WorkerProcess
-from tests.conftest import _wipe
+from tests.conftest import wipe
 from tests.customer import Customer
 from tests.norp.far_books import Books, Requests, ServerLog, recorder_side
 from tests.plugin import SERVERS
@@ -36,7 +36,7 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 
         for connection in connections.all(initialized_only=True):
             connection.close()
-    _wipe()
+    wipe()
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("isolane", "orchestrator", "tenants", "executions", "resources")
 # These own retries or restarts in a way that no import tells.
 NAMED = (
-    "executions.transitions.statement",
+    "tenants.statement",
     "executions.worker.body",
     "orchestrator.embedded.supervisor",
 )

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from executions.transitions import statement
+from tenants import statement
 
 Server = psycopg.Connection[tuple[Any, ...]]
 # What the server asks itself at the end of a transaction, to check foreign keys, nobody has sent.

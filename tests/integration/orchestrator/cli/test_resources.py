@@ -122,14 +122,14 @@ def test_a_key_acts_with_its_rights_in_its_tenant(
     define(globex)
     keys = {
         role: create_api_key(tenant=acme, name="k", role=role, actor="tests")
-        for role in (Role.VIEWER, Role.AUTHOR)
+        for role in (Role.AUTHOR, Role.ADMIN)
     }
-    listed = isolane("resources", "list", "--tenant", "acme", "--api-key", keys[Role.VIEWER])
+    listed = isolane("resources", "list", "--tenant", "acme", "--api-key", keys[Role.AUTHOR])
     assert "billing-db" in listed.output
     change = ("resources", "update", "billing-db", "--tenant", "acme", "--scope", "execution")
     with pytest.raises(Forbidden, match="lacks resource:edit"):
-        isolane(*change, "--api-key", keys[Role.VIEWER])
-    isolane(*change, "--api-key", keys[Role.AUTHOR])
+        isolane(*change, "--api-key", keys[Role.AUTHOR])
+    isolane(*change, "--api-key", keys[Role.ADMIN])
     with tenant_scope(acme):
         assert definition("billing-db").updated_by.startswith("key:")
     with tenant_scope(globex):

@@ -18,12 +18,19 @@ MEASURED = [
 
 def test_verdicts_name_what_is_over_the_limit() -> None:
     assert list(verdicts(MEASURED)) == [
-        "plain, under load: +5.0 %, under 10 %",
-        "plain, idle: +20.0 %, NOT under 10 %",
-        "query, under load: +100.0 %, NOT under 10 %",
-        "query, idle: +0.0 %, under 10 %",
+        "plain, under load: +5.0 %, under 10 %, in every round",
+        "plain, idle: +20.0 %, NOT under 10 %, in every round",
+        "query, under load: +100.0 %, NOT under 10 %, in every round",
+        "query, idle: +0.0 %, under 10 %, in every round",
         "query, connections: exactly one per run (1.000)",
     ]
+
+
+def test_a_verdict_says_when_the_rounds_do_not_agree() -> None:
+    other = [measured("plain-on", number=1, rate=50), measured("plain-off", number=1, rate=100)]
+    more = [measured("plain-on", number=2, rate=100), measured("plain-off", number=2, rate=105)]
+    first, *_ = verdicts([*MEASURED, *other, *more])
+    assert first == "plain, under load: +5.0 %, under 10 %, but not in every round"
 
 
 def test_the_tables_show_rates_times_and_processes() -> None:

@@ -6,10 +6,10 @@ import pytest
 from django.db import OperationalError
 
 from executions.states import ExecutionState
-from executions.transitions import statement
 from executions.worker import body
 from executions.worker.links import Links
 from executions.worker.machine import SELF_FENCE_SECONDS, Machine
+from tenants import statement
 from tenants.scope import TenantRef
 from tests.factories import costs_of, run_of, start, step_of, steps_of
 from tests.integration.executions.worker.driving import costing, run_link, runs_of, script, setting
