@@ -218,9 +218,17 @@ def _of_url(url: object) -> tuple[str, int]:
 
 def _host(field: str, host: object) -> str:
     """One name or address: no socket's path, no list of hosts as libpq would take."""
-    if not isinstance(host, str) or not _HOST.fullmatch(host):
+    if not isinstance(host, str) or not _HOST.fullmatch(host) or not _is_one(host):
         raise _unfit(field, host, "use one host name or IP address, such as db.example.com")
     return host
+
+
+def _is_one(host: str) -> bool:
+    """With a colon it is an IPv6 address, or it is no host: a port stands in a field of its own."""
+    try:
+        return ":" not in host or bool(IPv6Address(host))
+    except ValueError:
+        return False
 
 
 def _port(port: object, least: int = 1) -> int:

@@ -22,6 +22,7 @@ from kombu import Exchange, Queue
 from executions.placement.models import Worker
 from executions.placement.workers import register, store_catalogue
 from executions.worker.admitting import AdmissionLoop
+from executions.worker.endings import Endings
 from executions.worker.journals import JournalLoop
 from executions.worker.lease import LeaseLoop, kill_runtimes
 from executions.worker.links import Links
@@ -50,6 +51,7 @@ class _Process:
     journals: JournalLoop | None = None
     admission: AdmissionLoop | None = None
     sweeper: Sweeper | None = None
+    endings: Endings | None = None
 
 
 def current_machine() -> Machine:
@@ -139,8 +141,8 @@ def _register(machine: Machine) -> None:
     machine.renewed()
     _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
     _Process.journals, _Process.admission = JournalLoop(machine), AdmissionLoop()
-    _Process.sweeper = Sweeper()
-    machine.admit = _Process.admission.ask
+    _Process.sweeper, _Process.endings = Sweeper(), Endings()
+    machine.admit, machine.later = _Process.admission.ask, _Process.endings.ask
     for loop in _loops():
         loop.start()
     if settings.ENV.ready_file:
@@ -183,6 +185,8 @@ def _on_shutdown(**_: Any) -> None:
     machine = _Process.machine
     for loop in reversed(_loops()):
         loop.stop()
+    if _Process.endings is not None:
+        _Process.endings.stop()
     for backend in machine.backends.values():
         backend.stop()
     if _Process.lease is None:

@@ -5,6 +5,7 @@ Failure: a teardown that fails is logged and stops nothing; a write that fails i
 """
 
 import logging
+from collections.abc import Callable
 
 from django.db import Error as DatabaseError
 
@@ -106,9 +107,12 @@ def end_without_link(
     lost: bool,
     cancel: bool = False,
     overdue: bool = False,
-    settlement: Settlement | None = UNKNOWN,
+    dispose: Callable[[], Settlement | None] = lambda: UNKNOWN,
 ) -> None:
-    """End a placement in which no link is active: closed if its run has an outcome, else back to the queue."""
+    """End a placement in which no link is active: closed if its run has an outcome, else back to the queue.
+
+    `dispose` ends what is there of its context. The outcome is set before, so that no link begins meanwhile.
+    """
     settled = False
     with run_scope(placement.tenant_id):
         if cancel:
@@ -118,6 +122,8 @@ def end_without_link(
             end_overdue(placement)
         elif found := cut(placement):
             settled = _settle(placement, found, lost=lost)
+    settlement = dispose()
+    with run_scope(placement.tenant_id):
         if close_execution(placement, settlement) is not None:
             return
         # What a loss came to is a checkpoint, and only losses without one between them are counted.

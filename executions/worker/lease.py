@@ -8,6 +8,7 @@ Failure: without a renewal for 10 s the runtimes are killed; a lease that is no 
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 
 from django.db import Error as DatabaseError
 
@@ -23,7 +24,7 @@ from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
-from executions.worker.resources import settlement_of
+from executions.worker.resources import revoke_issued, settlement_of
 from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
@@ -85,7 +86,8 @@ class LeaseLoop(Periodic):
         if contexts.idle_seconds(placement.key) == 0 and not _hangs(context, ticket):
             return
         if context and contexts.take(context):
-            close_context(self._machine, context)  # an earlier close could not be written
+            # An earlier close could not be written.
+            self._later(placement, partial(close_context, self._machine, context))
         elif ticket.cancel_requested:
             self._end(placement, reason="cancelled", lost=False, cancel=True)
         elif ticket.overdue:
@@ -135,21 +137,40 @@ class LeaseLoop(Periodic):
         cancel: bool = False,
         overdue: bool = False,
     ) -> None:
-        # What was issued is left to the sweeper: the lease must not wait for far sides.
-        settlement: Settlement | None = UNKNOWN
-        if context := self._machine.contexts.get(placement.key):
-            if not self._machine.contexts.abandon(context):
-                return  # a link has come meanwhile
+        context = self._machine.contexts.get(placement.key)
+        if context and not self._machine.contexts.abandon(context):
+            return  # a link has come meanwhile
+
+        def dispose() -> Settlement | None:
+            if context is None:
+                return UNKNOWN
             tear_down(context)
-            settlement = settlement_of(context)
-        end_without_link(
+            revoke_issued(context)
+            return settlement_of(context)
+
+        end = partial(
+            end_without_link,
             placement,
             reason=reason,
             lost=lost,
             cancel=cancel,
             overdue=overdue,
-            settlement=settlement,
+            dispose=dispose,
         )
+        self._later(placement, end)
+
+    def _later(self, placement: Placement, work: Callable[[], None]) -> None:
+        """Elsewhere: the lease must not wait for runtimes and far sides. Meanwhile the placement counts as busy."""
+        contexts = self._machine.contexts
+        contexts.link_begins(placement.key)
+
+        def done() -> None:
+            try:
+                work()
+            finally:
+                contexts.link_ends(placement.key)
+
+        self._machine.later(done)
 
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""

@@ -30,6 +30,7 @@ class Machine:
     contexts: Contexts = field(default_factory=Contexts)
     draining: threading.Event = field(default_factory=threading.Event)
     admit: Callable[[], None] = admit_and_send  # asked for when a slot has become free
+    later: Callable[[Callable[[], None]], None] = lambda work: work()  # in a thread that may wait
     renewed_at: float = field(default_factory=time.monotonic)
     renewing_since: float = field(default_factory=time.monotonic)
 

@@ -85,6 +85,7 @@ def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
 
 
 def _holders(backwards: bytes) -> list[Any]:
+    gc.unfreeze()  # or what the runner has set aside would not be shown
     found = []
     for holder in gc.get_objects():
         for inner in gc.get_referents(holder):
