@@ -20,6 +20,7 @@ from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resumable import Resumable
 from executions.semantics.seeds import backoff_ms, derive_seed
+from executions.transitions.close import CLOSE
 from executions.transitions.fence import Placement
 from executions.worker.contexts import Contexts, OpenContext
 from isolane.execution import Execution
@@ -217,7 +218,9 @@ PLATFORM = (
     "executions.sealing", "tenants.models", "tenants.scope", "tenants.postgresql", "resources.runtimes",
 )  # fmt: skip
 WRITTEN = re.compile(r"\b(?:UPDATE|INSERT INTO|DELETE FROM)\s+(executions_\w+)")
-RECORDS = {"Execution", "Step", "ExecutionEvent", "StepLog", "CostRecord", "MonthlyCost"}
+RECORDS = {
+    "Execution", "Step", "ExecutionEvent", "StepLog", "CostRecord", "MonthlyCost", "ResourceRecord",
+}  # fmt: skip
 WRITES = {"save", "update", "create", "bulk_create", "bulk_update", "delete", "get_or_create"}
 
 
@@ -263,13 +266,41 @@ def test_only_transitions_write_runs_steps_events_logs_and_costs() -> None:
     assert [name for name in writers if not name.startswith("executions.transitions.")] == []
     assert set().union(*writers.values()) >= {
         "executions_execution", "executions_step", "executions_executionevent", "executions_steplog",
-        "executions_costrecord",
+        "executions_costrecord", "executions_resourcerecord",
     }  # fmt: skip
     for code in (
         "Execution.objects.filter(pk=1).update(state='x')",
         "Q = 'UPDATE executions_step s SET'",
     ):
         assert list(records_written(example(code))) != []
+
+
+def ids_set(one: Module) -> list[str]:
+    """The statements of a module that give a run another id."""
+    texts = [
+        part.value
+        for part in ast.walk(one.tree)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    return [
+        text
+        for text in texts
+        for clause in _set_clauses(text)
+        if re.search(r"(?:^|,)\s*id\s*=", clause)
+    ]
+
+
+def _set_clauses(text: str) -> list[str]:
+    return re.findall(
+        r"UPDATE\s+executions_execution\b.*?\bSET\b(.*?)(?:\bFROM\b|\bWHERE\b)", text, re.DOTALL
+    )
+
+
+def test_nobody_gives_a_run_another_id() -> None:
+    found = {name: texts for name, one in modules().items() if (texts := ids_set(one))}
+    assert found == {}
+    assert _set_clauses(CLOSE) != []
+    assert ids_set(example("Q = 'UPDATE executions_execution e SET state = 1, id = 2 WHERE x'"))
 
 
 def test_only_the_chain_sends_to_workers() -> None:

@@ -81,7 +81,8 @@ def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
     (catalogue,) = talk(stream, Describe())
     assert isinstance(catalogue, Catalogue)
     assert [node.name for node in catalogue.nodes] == [
-        "data.map", "data.set", "flow.sleep", "human.approval",
+        "cache.delete", "cache.get", "cache.set", "data.map", "data.set", "flow.sleep", "http.request",
+        "human.approval", "llm.chat", "resources.check", "sql.query",
     ]  # fmt: skip
     run = a_run("data.map", {"values": {"a": 1}})
     ready, result = talk(stream, OPEN, Keepalive(), run)

@@ -44,6 +44,17 @@ def test_what_is_no_json_is_written_as_text() -> None:
     assert line(execution_id=ValueError("x"))["execution_id"] == "x"
 
 
+def test_a_line_about_a_resource_has_all_that_the_specification_asks_for() -> None:
+    told = line(
+        execution_id="e1", tenant_id="acme", event="RESOURCE_ALLOCATED", resource="db",
+        resource_type="database", resource_id="database_1",
+    )  # fmt: skip
+    assert told.keys() >= {
+        "timestamp", "level", "execution_id", "tenant_id", "event", "resource_type", "resource_id",
+    }  # fmt: skip
+    assert (told["resource_type"], told["resource_id"]) == ("database", "database_1")
+
+
 def test_what_is_bound_is_on_every_line_of_the_thread_until_it_is_unbound() -> None:
     record = logging.makeLogRecord({"msg": "said by a library", "name": "httpx"})
     bind({"execution_id": "e1", "tenant_id": "acme", "epoch": 2})

@@ -24,6 +24,7 @@ def test_a_submission_is_accepted_and_waits(order: str, acme: TenantRef, globex:
     with platform_scope():
         ticket = Ticket.objects.get()
     assert f"exec_{ticket.execution_id}" == body["id"]
+    assert ticket.execution_id.version == 4
     assert (ticket.tenant_id, ticket.state, ticket.epoch) == (acme.id, "waiting", 1)
     assert (ticket.isolation, ticket.catalogue_id) == ("shared", order)
 

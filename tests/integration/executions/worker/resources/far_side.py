@@ -1,14 +1,19 @@
 """A far side in memory, and the issuer that works there: what is really there, told apart from what the ledger says."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from executions.models import ResourceRecord
+from executions.transitions.fence import Placement
+from executions.worker.machine import Machine
 from isolane.protocol import Grant, Resource, ResourceEvent, Run
 from isolane.results import StepResult
 from resources.issuers.base import Ask, FarThing, IssueError, Issuer
+from resources.ledger.models import Issued
 from resources.models import ResourceDefinition
 from resources.runtimes.stub import Behaviour, StubBackend
-from tenants.scope import TenantRef, tenant_scope
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import start
 
 
 class FarSide(Issuer):
@@ -73,3 +78,25 @@ def says(backend: StubBackend, *events: tuple[ResourceEvent, int]) -> Behaviour:
         return StepResult.succeeded(step=run.step, attempt=run.attempt, output=None)
 
     return run
+
+
+TMP = {"tmp": {"type": "cache", "definition": "scratch"}}
+
+
+def begin(tenant: TenantRef, machine: Machine, *uses: str, **fields: Any) -> Placement:
+    """A placed run of steps that use these nodes, with the resource `tmp` unless said otherwise."""
+    steps = [{"uses": node} for node in uses]
+    return start(tenant, machine, *steps, resources=fields.pop("resources", TMP), **fields)
+
+
+def records(tenant: TenantRef) -> list[tuple[str, str, int]]:
+    """Type, end and epoch of all that the tenant's runs had."""
+    with tenant_scope(tenant):
+        found = ResourceRecord.objects.order_by("id").values_list("type", "ended", "epoch")
+        return list(found)
+
+
+def issued() -> int:
+    """How many things the ledger knows at far sides."""
+    with platform_scope():
+        return Issued.objects.count()

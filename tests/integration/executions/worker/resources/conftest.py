@@ -1,0 +1,37 @@
+"""A far side in memory, and a worker whose nodes open and close what they are granted."""
+
+import pytest
+
+from executions.worker import granting, sweeper
+from executions.worker.machine import Machine
+from isolane.results import Code
+from resources.runtimes.stub import StubBackend, fails, succeeds
+from tenants.scope import TenantRef
+from tests.factories import LEVEL, make_machine
+from tests.integration.executions.worker.resources.far_side import FarSide, define, says
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> FarSide:
+    found = FarSide()
+    for module in (granting, sweeper):
+        monkeypatch.setattr(module, "issuer_of", lambda _type: found)
+    return found
+
+
+@pytest.fixture
+def machine(database: None, acme: TenantRef, globex: TenantRef, far: FarSide) -> Machine:
+    backend = StubBackend(level=LEVEL, script={})
+    backend.script = {
+        "work": says(backend, ("allocated", 1), ("disposed", 1)),
+        "open": says(backend, ("allocated", 1)),
+        "use": says(backend, ("reused", 1)),
+        "close": says(backend, ("disposed", 1)),
+        "break": fails(Code.UNKNOWN_ERROR, "broke"),
+        "leak": succeeds({"mine": "issued-password"}),
+        "rest": succeeds(None),
+        "forge": says(backend, ("disposed", 9)),
+    }
+    for tenant in (acme, globex):
+        define(tenant)
+    return make_machine(backend=backend)

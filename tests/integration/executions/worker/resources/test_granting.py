@@ -1,0 +1,150 @@
+"""What a placement is given of its resources, and what it is not."""
+
+import pytest
+from celery.exceptions import Ignore
+from django.db import OperationalError
+
+from executions.worker import granting
+from executions.worker.links import Links, StepFailed
+from executions.worker.machine import Machine
+from executions.worker.sweeper import sweep
+from isolane.results import Code
+from resources.ledger.models import Issued
+from resources.models import ResourceDefinition
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import backend_of, step_of
+from tests.integration.executions.worker.driving import drive, run_link
+from tests.integration.executions.worker.resources.far_side import (
+    TMP,
+    FarSide,
+    begin,
+    define,
+    issued,
+    records,
+)
+
+pytestmark = pytest.mark.usefixtures("broker")
+
+
+def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    far.away = True
+    placement = begin(acme, machine, "work")
+    with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
+        run_link(links, placement, "s1")
+    assert backend_of(machine).runtimes == []
+    assert step_of(acme, placement.execution_id, "s1").code == Code.RESOURCE_ERROR
+    far.away = False
+    with platform_scope():
+        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+    sweep()
+    assert records(acme) == [("cache.user", "swept", 1)]
+
+
+def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("gone")
+
+    placement = begin(acme, machine, "work")
+    monkeypatch.setattr(granting, "commit_issue", away)
+    with pytest.raises(OperationalError):
+        links.begin("s1", placement, "s1")
+    with pytest.raises(Ignore):
+        links.run("s1", "s1", [])
+    links.end("s1")
+    assert machine.contexts.get(placement.key) is None
+    assert step_of(acme, placement.execution_id, "s1").code == ""
+    assert (far.seen, records(acme)) == ([], [])
+
+
+def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise KeyError("a secret, perhaps")
+
+    monkeypatch.setattr(far, "things", breaks)
+    placement = begin(acme, machine, "work")
+    with pytest.raises(StepFailed, match=Code.UNKNOWN_ERROR):
+        run_link(links, placement, "s1")
+    assert "perhaps" not in step_of(acme, placement.execution_id, "s1").message
+
+
+def test_what_was_certainly_not_made_is_not_revoked(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    define(acme, "other")
+    far.unreachable = "other"
+    both = {**TMP, "next": {"type": "cache", "definition": "other"}}
+    placement = begin(acme, machine, "work", resources=both)
+    with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
+        run_link(links, placement, "s1")
+    # Of two, the first could not even be asked for: so neither was made.
+    assert far.seen == []
+    assert records(acme) == [("cache.user", "failed", 1), ("cache.user", "failed", 1)]
+    assert issued() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"scope": "step"}, "narrow a scope, not widen"),
+        ({"type": "database"}, "is of type 'database'"),
+        (None, "there is no definition 'scratch'"),
+    ],
+)
+def test_a_definition_that_no_longer_fits_fails_the_step(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    far: FarSide,
+    change: dict[str, str] | None,
+    reason: str,
+) -> None:
+    placement = begin(
+        acme, machine, "work", resources={"tmp": {**TMP["tmp"], "scope": "execution"}}
+    )
+    with tenant_scope(acme):
+        found = ResourceDefinition.objects.filter(name="scratch")
+        found.update(**change) if change else found.delete()
+    with pytest.raises(StepFailed, match=Code.POLICY_VIOLATION):
+        run_link(links, placement, "s1")
+    step = step_of(acme, placement.execution_id, "s1")
+    assert reason in step.message
+    assert far.seen == []
+
+
+def test_names_of_one_definition_are_issued_once(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    twice = {**TMP, "again": {**TMP["tmp"], "scope": "step"}}
+    drive(acme, links, begin(acme, machine, "work", resources=twice))
+    assert far.seen == ["issue", "revoke"]
+    grants = backend_of(machine).runtimes[0].grants
+    assert [(grant.name, grant.scope) for grant in grants] == [
+        ("again", "step"),
+        ("tmp", "execution"),
+    ]
+    assert len({grant.secrets["password"] for grant in grants}) == 1
+
+
+def test_secrets_are_resolved_for_declared_resources_only(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_scope(acme):
+        ResourceDefinition.objects.filter(name="scratch").update(secrets={"password": "env:MINE"})
+        ResourceDefinition.objects.create(
+            name="other", type="cache", config={}, secrets={"password": "env:OTHER"}
+        )
+    asked: list[str] = []
+
+    def resolve(tenant: str, refs: dict[str, str]) -> dict[str, str]:
+        asked.extend(refs.values())
+        return dict.fromkeys(refs, "resolved-secret")
+
+    monkeypatch.setattr("resources.services.secrets.resolve", resolve)
+    drive(acme, links, begin(acme, machine, "work"))
+    assert asked == ["env:MINE"]

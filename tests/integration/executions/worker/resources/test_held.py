@@ -1,0 +1,168 @@
+"""What a placement holds of its resources: had, revoked and written down, whatever ends it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from celery.exceptions import Ignore
+
+from executions.services.executions import request_cancel
+from executions.states import ExecutionState
+from executions.transitions.close import restart
+from executions.worker.closing import close_context
+from executions.worker.links import Links
+from executions.worker.machine import Machine
+from resources.ledger.models import Issued
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import backend_of, run_of, start
+from tests.integration.executions.worker.driving import drive, run_link
+from tests.integration.executions.worker.resources.far_side import (
+    FarSide,
+    begin,
+    issued,
+    records,
+    says,
+)
+
+pytestmark = pytest.mark.usefixtures("broker")
+
+
+def test_what_is_issued_is_granted_used_and_revoked(
+    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "open", "use", "close")
+    run_link(links, placement, "s1")
+    (grant,) = backend_of(machine).runtimes[0].grants
+    assert (grant.name, grant.scope, grant.secrets) == (
+        "tmp",
+        "execution",
+        {"password": "issued-password"},
+    )
+    assert far.there == {f"{placement.execution_id}/1/scratch"}
+    assert (issued(), records(acme)) == (1, [("cache.user", "", 1), ("cache", "", 1)])
+    assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
+    assert far.there == set()
+    assert issued() == 0
+    assert records(acme) == [("cache.user", "disposed", 1), ("cache", "disposed", 1)]
+    assert records(globex) == []
+
+
+def test_two_tenants_have_their_own_ledgers(
+    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
+    run_link(links, ours, "s1")
+    run_link(links, theirs, "s1")
+    assert len(far.there) == 2
+    with tenant_scope(acme):
+        assert [row.execution_id for row in Issued.objects.all()] == [ours.execution_id]
+    drive(acme, links, ours)
+    assert far.there == {f"{theirs.execution_id}/1/scratch"}
+    drive(globex, links, theirs)
+    assert far.there == set()
+    assert records(acme) == records(globex)
+
+
+def test_nothing_exists_before_the_ledger_says_so(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, list[tuple[str, str, int]]]] = []
+    issue = far.issue
+
+    def looking(*args: Any) -> Any:
+        seen.append((issued(), records(acme)))
+        return issue(*args)
+
+    monkeypatch.setattr(far, "issue", looking)
+    drive(acme, links, begin(acme, machine, "work"))
+    assert seen == [(1, [("cache.user", "", 1)])]
+
+
+def test_a_run_without_resources_has_no_ledger(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = start(acme, machine, {"uses": "break", "on_failure": "continue"}, {"uses": "break"})
+    drive(acme, links, placement)
+    assert (far.seen, records(acme)) == ([], [])
+
+
+def test_a_failure_disposes_as_a_success_does(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    run = drive(acme, links, begin(acme, machine, "open", "break"))
+    assert run.state == ExecutionState.FAILED
+    assert (far.there, issued()) == (set(), 0)
+    # The stub's runtime closes without a word of its handles: they went with it.
+    assert records(acme) == [("cache.user", "disposed", 1), ("cache", "killed", 1)]
+
+
+def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "open", "work")
+    backend = backend_of(machine)
+
+    def dies(run: Any, cancelled: Any, on_frame: Any) -> Any:
+        backend.runtimes[-1].kill()
+        return says(backend, ("allocated", 1))(run, cancelled, on_frame)
+
+    backend.script = {**backend.script, "open": dies}
+    assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
+    assert [runtime.grants[0].name for runtime in backend.runtimes] == ["tmp", "tmp"]
+    assert (
+        records(acme)
+        == [
+            ("cache.user", "disposed", 1),
+            ("cache", "killed", 1),
+            ("cache.user", "disposed", 2),
+            # The second context's handle has the first one's number, as no real one would.
+        ]
+        or records(acme)[0:3:2] == [("cache.user", "disposed", 1), ("cache.user", "disposed", 2)]
+    )
+    assert (far.there, issued()) == (set(), 0)
+
+
+def test_a_cancelled_run_is_issued_nothing_more(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "work")
+    with tenant_scope(acme):
+        request_cancel(placement.execution_id, actor="tests")
+    with pytest.raises(Ignore):
+        run_link(links, placement, "s1")
+    assert far.seen == []
+
+
+def test_a_run_is_terminal_only_when_its_resources_are_gone(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = begin(acme, machine, "work")
+    order: list[str] = []
+    revoke = far.revoke
+
+    def revoking(thing: Any) -> None:
+        order.append(run_of(acme, placement.execution_id).state)
+        assert backend_of(machine).runtimes[0].alive is False
+        revoke(thing)
+
+    monkeypatch.setattr(far, "revoke", revoking)
+    assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
+    assert order == [ExecutionState.RUNNING]
+
+
+def test_a_late_close_of_an_old_placement_touches_nothing_of_the_new_one(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "open", "open", "close")
+    run_link(links, placement, "s1")
+    old = machine.contexts.get(placement.key)
+    assert old is not None
+    new = replace(placement, epoch=2)
+    with tenant_scope(acme):
+        assert restart(placement, reason="tests") == 2
+    run_link(links, new, "s2")
+    assert f"{placement.execution_id}/2/scratch" in far.there
+    machine.contexts.abandon(old)
+    close_context(machine, old)
+    assert far.there == {f"{placement.execution_id}/2/scratch"}
+    assert ("cache.user", "", 2) in records(acme)
