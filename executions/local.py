@@ -34,7 +34,7 @@ from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement, Runtime, RuntimeBackend, RuntimeStartError
 
 TENANT = "local"  # the name that steps see; nobody else submits here, so the user's, too
-CLOSE_SECONDS = 5.0
+CLOSE_SECONDS = 30.0
 
 
 @dataclass(kw_only=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from isolane.names import COST_KIND, RESOURCE_ID
 from isolane.results import StepResult
 from isolane.shapes import ShapeError, build
+from isolane.text import MESSAGE_MAX
 
 VERSION = 1
 HEADER = struct.Struct("!BBI")
@@ -24,6 +25,7 @@ _SMALL = 64 * 1024  # bytes; holds the longest line in the widest encoding
 MAX_RESULT = 2 * MAX_OUTPUT + 2 * _SMALL  # output, variables, and the longest trace
 COST_MAX = 1e12  # of one report
 COSTS_MAX = 1000  # reports of one attempt of a step
+STEP_MAX = 200  # characters of a step's path
 
 Level = Literal["debug", "info", "warning", "error"]
 ResourceScope = Literal["execution", "step"]
@@ -178,6 +180,12 @@ class Resource:
     def __post_init__(self) -> None:
         if not RESOURCE_ID.fullmatch(self.resource_id):
             raise ValueError(f"resource_id {self.resource_id[:64]!r} is none")
+        if len(self.step) > STEP_MAX:
+            raise ValueError(f"step has {len(self.step)} characters, over {STEP_MAX}")
+        if len(self.error) > MESSAGE_MAX:
+            raise ValueError(f"error has {len(self.error)} characters, over {MESSAGE_MAX}")
+        if self.error and self.event in {"allocated", "reused"}:
+            raise ValueError(f"error is nothing for {self.event}")
 
 
 @dataclass(frozen=True, kw_only=True)

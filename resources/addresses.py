@@ -88,7 +88,7 @@ def refusal(address: str, port: int, policy: AddressPolicy) -> str:
     if any(policy.is_own(form, port) for form in forms):
         return _OWN
     meant = forms[-1]
-    kind = _kind(meant)
+    kind = _kind(meant) or ("an address of this machine" if policy.is_local(meant) else "")
     if not kind or policy.allows(meant):
         return ""
     return f"it is {kind}; the operator can allow its network by ISOLANE_RESOURCE_NETWORKS"

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from executions.api.history_serializers import PageSerializer
 from executions.models import ResourceRecord
+from orchestrator.core.serializers import StrictSerializer
 
 
 class ResourceRecordSerializer(serializers.ModelSerializer[ResourceRecord]):
@@ -75,3 +76,11 @@ class UncleanSerializer(serializers.Serializer[Any]):
 
     total = serializers.IntegerField(help_text="How many runs.")
     results = LeftoverSerializer(many=True, help_text="What they have left, the oldest first.")
+
+
+class AbandonSerializer(StrictSerializer):
+    """What is given up."""
+
+    resource_id = serializers.CharField(
+        max_length=300, help_text="As the list of unclean runs has it."
+    )

@@ -6,15 +6,17 @@ Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failu
 from typing import ClassVar
 
 from drf_spectacular.utils import extend_schema
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from executions.api.callers import caller
-from executions.api.documentation import EXECUTION_ID, READING
+from executions.api.documentation import EXECUTION_ID, READING, WRITING
 from executions.api.history_serializers import MAX_PAGE, SinceSerializer
 from executions.api.history_views import HistoryView, page, query
 from executions.api.ledger_serializers import (
+    AbandonSerializer,
     BalanceSerializer,
     LedgerSerializer,
     LeftoverSerializer,
@@ -22,6 +24,8 @@ from executions.api.ledger_serializers import (
     UncleanSerializer,
 )
 from executions.ledgers import balance, records, unclean, unclean_total
+from executions.services.leftovers import abandon_leftover
+from resources.api.callers import require_tenant_wide
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -62,3 +66,21 @@ class UncleanView(NeedsPermission, APIView):
         left = unclean(caller(request).blueprints)
         results = LeftoverSerializer(left[:MAX_PAGE], many=True).data
         return Response({"total": unclean_total(left), "results": results})
+
+
+class AbandonView(NeedsPermission, APIView):
+    """Giving up what cannot be revoked."""
+
+    permission_by_method: ClassVar = {"POST": Permission.RESOURCE_EDIT}
+
+    @extend_schema(
+        operation_id="abandon_leftover", request=AbandonSerializer, responses={204: None, **WRITING}
+    )
+    def post(self, request: Request) -> Response:
+        """Have something that an ended run left be revoked no longer; it may still exist at the far side."""
+        who = caller(request)
+        require_tenant_wide(who, Permission.RESOURCE_EDIT)
+        sent = AbandonSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        abandon_leftover(who.tenant, sent.validated_data["resource_id"], actor=who.name)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -13,13 +13,14 @@ from executions.api.blueprint_views import (
     VersionView,
 )
 from executions.api.history_views import CostsView, EventsView, LogsView
-from executions.api.ledger_views import LedgerView, UncleanView
+from executions.api.ledger_views import AbandonView, LedgerView, UncleanView
 from executions.api.resource_check_views import ResourceCheckView
 from executions.api.views import CancelView, ExecutionsView, ExecutionView, ReplayView
 
 urlpatterns = [
     path("executions", ExecutionsView.as_view(), name="executions"),
     path("executions/unclean", UncleanView.as_view(), name="unclean-executions"),
+    path("executions/unclean/abandon", AbandonView.as_view(), name="abandon-leftover"),
     path("executions/<str:id>", ExecutionView.as_view(), name="execution"),
     path("executions/<str:id>/cancel", CancelView.as_view(), name="cancel-execution"),
     path("executions/<str:id>/replay", ReplayView.as_view(), name="replay-execution"),

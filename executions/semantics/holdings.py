@@ -1,7 +1,9 @@
 """What a context holds of its resources: every handle and every issued thing, from first to last. Pure."""
 
+import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +11,8 @@ from enum import StrEnum
 from isolane.protocol import Grant, ProtocolError, Resource
 
 MAX_HANDLES = 10_000  # of one context: a step must not fill the ledger
+MAX_FRAMES = 100_000  # nor the log; the largest blueprint hands 50 resources to 1000 steps
+_STEP = re.compile(r"[a-z][a-z0-9_-]{0,199}")
 
 
 class Ended(StrEnum):
@@ -42,34 +46,47 @@ class Holdings:
 
     def __init__(self, *, now: Callable[[], datetime]) -> None:
         self._granted: dict[str, Grant] = {}
+        self._steps: frozenset[str] = frozenset()
         self._now = now
-        self._held: dict[str, Holding] = {}
+        # By their ids, of which none is in both: what was issued is not the runtime's to speak of.
+        self._handles: dict[str, Holding] = {}
+        self._issued: dict[str, Holding] = {}
+        self._things: Counter[str] = Counter()  # issued under one name, and not yet gone
+        self._used: set[tuple[str, str]] = set()  # handles, and the steps that they were handed to
+        self._frames = 0
         self._unwritten: set[str] = set()
         self._lock = threading.Lock()
 
-    def granted(self, grants: Iterable[Grant]) -> None:
-        """These may be opened from now on."""
+    def granted(self, grants: Iterable[Grant], steps: Collection[str] = ()) -> None:
+        """These may be opened from now on, by these steps; by any if none are said."""
         self._granted = {grant.name: grant for grant in grants}
+        self._steps = frozenset(steps)
 
     def hear(self, frame: Resource) -> Holding:
         """Believe a runtime what it may say: of resources that were granted, and of handles that are open."""
         grant = self._granted.get(frame.name)
         if grant is None:
             raise ProtocolError(f"Resource: {frame.name[:64]!r} was not granted")
+        if not self._is_step(frame.step):
+            raise ProtocolError(f"Resource: {frame.step[:64]!r} is no step of this run")
         with self._lock:
-            held = self._held.get(frame.resource_id)
+            self._frames += 1
+            if self._frames > MAX_FRAMES:
+                raise ProtocolError(f"Resource: more than {MAX_FRAMES} frames in one context")
             if frame.event in {"allocated", "failed"}:
-                return self._opened(frame, grant, held)
-            if held is None or held.ended or held.name not in self._alike(grant):
-                raise ProtocolError(f"Resource: no handle {frame.resource_id} is open")
-            if frame.event == "disposed":
-                # What could not be closed goes with its runtime.
-                ended = Ended.OPEN if frame.error else Ended.DISPOSED
-                held = self._end(held, ended, frame.error)
-            return held
+                return self._opened(frame, grant)
+            held = self._open(frame, grant)
+            if frame.event == "reused":
+                self._use(frame)
+                return held
+            # What could not be closed goes with its runtime.
+            return self._end(held, Ended.OPEN if frame.error else Ended.DISPOSED, frame.error)
 
     def issued(self, grant: Grant, kind: str, far_id: str) -> Holding:
-        """Something exists at a far side, or is about to, until it is revoked; it is in the ledger already."""
+        """Something exists at a far side, or is about to, until it is revoked; it is in the ledger already.
+
+        Things of several kinds may have one name there; then they have one record, which ends with the last of them.
+        """
         holding = Holding(
             resource_id=far_id,
             name=grant.name,
@@ -80,55 +97,79 @@ class Holdings:
             issued=True,
         )
         with self._lock:
-            self._held[far_id] = holding
+            self._issued.setdefault(far_id, holding)
+            self._things[far_id] += 1
         return holding
 
     def revoked(self, far_id: str, error: str = "") -> Holding:
         """It was taken away again; with an error it may still be there, and the sweeper goes on."""
         with self._lock:
-            ended = Ended.OPEN if error else Ended.DISPOSED
-            return self._end(self._held[far_id], ended, error)
+            return self._gone(far_id, Ended.OPEN if error else Ended.DISPOSED, error)
 
     def never_made(self, far_id: str, error: str) -> Holding:
         """It was to be issued, and certainly was not."""
         with self._lock:
-            return self._end(self._held[far_id], Ended.FAILED, error)
+            return self._gone(far_id, Ended.FAILED, error)
 
     def killed(self) -> list[Holding]:
         """The runtime is gone, and every handle in it."""
         with self._lock:
-            return [self._end(held, Ended.KILLED, held.error) for held in self._handles()]
+            return [self._end(held, Ended.KILLED, held.error) for held in self._open_handles()]
 
     def gone(self) -> list[str]:
         """What was to be issued, or was, and is at no far side any more."""
         with self._lock:
-            return [held.resource_id for held in self._held.values() if held.issued and held.ended]
+            return [far_id for far_id, held in self._issued.items() if held.ended]
 
     def unwritten(self) -> Sequence[Holding]:
         """Those that have changed since they were written."""
         with self._lock:
-            return [self._held[resource_id] for resource_id in sorted(self._unwritten)]
+            return [self._held(resource_id) for resource_id in sorted(self._unwritten)]
 
     def written(self, holdings: Iterable[Holding]) -> None:
         """They are in the database as they are here, unless they have changed meanwhile."""
         with self._lock:
             for holding in holdings:
-                if self._held[holding.resource_id] is holding:
+                if self._held(holding.resource_id) is holding:
                     self._unwritten.discard(holding.resource_id)
 
     def open_handles(self) -> int:
         """How many are open in the runtime."""
         with self._lock:
-            return len(self._handles())
+            return len(self._open_handles())
 
-    def _handles(self) -> list[Holding]:
-        return [held for held in self._held.values() if not held.ended and not held.issued]
+    def _held(self, resource_id: str) -> Holding:
+        return self._issued.get(resource_id) or self._handles[resource_id]
 
-    def _opened(self, frame: Resource, grant: Grant, held: Holding | None) -> Holding:
-        if held is not None:
+    def _open_handles(self) -> list[Holding]:
+        return [held for held in self._handles.values() if not held.ended]
+
+    def _is_step(self, step: str) -> bool:
+        if not step:  # the context itself
+            return True
+        return step in self._steps if self._steps else bool(_STEP.fullmatch(step))
+
+    def _open(self, frame: Resource, grant: Grant) -> Holding:
+        held = self._handles.get(frame.resource_id)
+        # One with an error was to be closed before, and is handed out and closed no more.
+        if held is None or held.ended or held.error or held.name not in self._alike(grant):
+            raise ProtocolError(f"Resource: no handle {frame.resource_id} is open")
+        return held
+
+    def _use(self, frame: Resource) -> None:
+        use = (frame.resource_id, frame.step)
+        if use in self._used:
+            raise ProtocolError(f"Resource: {frame.step!r} has {frame.resource_id} already")
+        self._used.add(use)
+
+    def _opened(self, frame: Resource, grant: Grant) -> Holding:
+        if frame.resource_id in self._handles or frame.resource_id in self._issued:
             raise ProtocolError(f"Resource: handle {frame.resource_id} is there already")
-        if len(self._held) >= MAX_HANDLES:
+        if frame.resource_id.rpartition("_")[0] != grant.type:
+            raise ProtocolError(f"Resource: {frame.resource_id} is no handle of type {grant.type}")
+        if len(self._handles) >= MAX_HANDLES:
             raise ProtocolError(f"Resource: more than {MAX_HANDLES} handles in one context")
+        self._use(frame)
         now = self._now()
         failed = frame.event == "failed"
         holding = Holding(
@@ -153,6 +194,14 @@ class Holdings:
             if (other.definition, other.scope) == (grant.definition, grant.scope)
         }
 
+    def _gone(self, far_id: str, ended: Ended, error: str) -> Holding:
+        held = self._issued[far_id]
+        if ended:
+            self._things[far_id] -= 1
+            if self._things[far_id] > 0:
+                return self._end(held, Ended.OPEN, held.error)
+        return self._end(held, ended, error)
+
     def _end(self, held: Holding, ended: Ended, error: str) -> Holding:
         closed_at = max(self._now(), held.opened_at) if ended else None
         held = replace(held, ended=ended, closed_at=closed_at, error=error)
@@ -160,5 +209,6 @@ class Holdings:
         return held
 
     def _keep(self, holding: Holding) -> None:
-        self._held[holding.resource_id] = holding
+        kept = self._issued if holding.issued else self._handles
+        kept[holding.resource_id] = holding
         self._unwritten.add(holding.resource_id)

@@ -11,24 +11,37 @@ from resources.resolvers.base import MIN_CHARACTERS
 # Characters; what is shorter is found everywhere, and is refused when a secret is stored or resolved.
 MIN_SECRET = MIN_CHARACTERS
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
+# What stays as it is in URLs: nothing, what Python leaves, what JavaScript's encodeURIComponent leaves, and what may
+# stand in a path by RFC 3986, or by the URL standard of browsers and httpx.
+_PATH = "/!$&'()*+,;=:@~"
+_SAFE = ("", "/", "!*'()~", _PATH, _PATH + "[\\]^|")
+# The lines around a key are the same for all keys.
+_ARMOUR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
 
 def forms(secret: str) -> frozenset[str]:
     """All texts by which the secret is known; none of a secret that is too short."""
     if len(secret) < MIN_SECRET:
         return frozenset()
-    quoted = (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret))
-    plain = {secret, *(form[1:-1] for form in quoted), *_lines(secret)}
+    plain = {secret, repr(secret)[1:-1], *_lines(secret)}
+    for once in _escaped(secret):
+        plain |= {once, *_escaped(once)}  # JSON inside JSON, too
     return frozenset(plain | set(_url_encoded(secret)) | set(_base64_encoded(secret.encode())))
+
+
+def _escaped(text: str) -> set[str]:
+    """As JSON has it between quotes."""
+    return {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
 
 
 def _lines(secret: str) -> set[str]:
     """A key of several lines may be said line by line."""
-    return {line for line in secret.splitlines() if len(line) >= MIN_SECRET}
+    lines = {line for line in secret.splitlines() if len(line) >= MIN_SECRET}
+    return {line for line in lines if not _ARMOUR.fullmatch(line.strip())}
 
 
 def _url_encoded(secret: str) -> Iterable[str]:
-    for encoded in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+    for encoded in {quote_plus(secret), *(quote(secret, safe=safe) for safe in _SAFE)}:
         yield encoded
         yield _ESCAPE.sub(lambda found: found[0].lower(), encoded)
 

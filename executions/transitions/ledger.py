@@ -62,7 +62,8 @@ SELECT count(*) FROM thing"""  # noqa: S608 - the fence is a constant
 # A worker that was stopped in the middle may wake up and make what was just revoked: so it is looked at once more.
 SWEPT = """
 WITH issued AS (
-    SELECT id, execution_id, far_id, swept FROM public.ledger_issued WHERE id = %(id)s::bigint FOR UPDATE
+    SELECT id, execution_id, far_id, swept FROM public.ledger_issued
+    WHERE id = %(id)s::bigint AND swept = %(was_swept)s::bool FOR UPDATE
 ), gone AS (
     DELETE FROM public.ledger_issued i USING issued WHERE i.id = issued.id AND issued.swept
 ), again AS (
@@ -75,11 +76,17 @@ WITH issued AS (
 )
 SELECT id FROM issued"""
 
+# What else this far side has of ended placements waits, too: one that does not answer must not hold up the others.
 NOT_SWEPT = """
 WITH issued AS (
     UPDATE public.ledger_issued
     SET sweeps = sweeps + 1, sweep_at = now() + make_interval(secs => least(2 ^ least(sweeps, 10), 300))
-    WHERE id = %(id)s::bigint RETURNING execution_id, far_id
+    WHERE id = %(id)s::bigint RETURNING id, tenant_id, execution_id, far_id
+), others AS (
+    UPDATE public.ledger_issued i SET sweep_at = now() + interval '30 s'
+    FROM issued
+    WHERE i.tenant_id = issued.tenant_id AND i.definition = %(definition)s::text AND i.id <> issued.id
+      AND i.sweep_at < now() + interval '30 s'
 ), record AS (
     UPDATE executions_resourcerecord r SET error = %(error)s::text
     FROM issued WHERE r.execution_id = issued.execution_id AND r.resource_id = issued.far_id AND r.closed_at IS NULL
@@ -95,6 +102,20 @@ LEFT JOIN public.placement_ticket t ON t.execution_id = i.execution_id AND t.epo
 WHERE i.sweep_at <= now() AND t.execution_id IS NULL
 ORDER BY i.sweep_at, i.id DESC LIMIT %s"""
 DUE_AT_ONCE = 50
+
+
+ABANDON = """
+WITH issued AS (
+    DELETE FROM public.ledger_issued i WHERE i.far_id = %(far_id)s::text
+      AND NOT EXISTS (SELECT 1 FROM public.placement_ticket t
+                      WHERE t.execution_id = i.execution_id AND t.epoch = i.epoch AND t.state = 'placed')
+    RETURNING i.execution_id, i.far_id
+), record AS (
+    UPDATE executions_resourcerecord r
+    SET ended = 'failed', closed_at = greatest(now(), r.opened_at), error = %(error)s::text
+    FROM issued WHERE r.execution_id = issued.execution_id AND r.resource_id = issued.far_id AND r.closed_at IS NULL
+)
+SELECT far_id FROM issued"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +169,20 @@ def due_for_sweep() -> list[Issued]:
         return [Issued(*row) for row in cursor.fetchall()]
 
 
-def mark_swept(issued_id: int, *, again_s: float) -> bool:
-    """The sweeper has revoked it; false if it is not there any more."""
-    return fetch_row(SWEPT, {"id": issued_id, "again_s": again_s}) is not None
+def mark_swept(issued: Issued, *, again_s: float) -> bool:
+    """The sweeper has revoked it; false if somebody has written so already."""
+    parameters = {"id": issued.id, "was_swept": issued.swept, "again_s": again_s}
+    return fetch_row(SWEPT, parameters) is not None
 
 
-def mark_not_swept(issued_id: int, error: str) -> None:
-    """The sweeper could not revoke it; it is tried again later and later."""
-    fetch_row(NOT_SWEPT, {"id": issued_id, "error": error})
+def mark_not_swept(issued: Issued, error: str) -> None:
+    """The sweeper could not revoke it; it is tried again later and later, and others of its far side not at once."""
+    fetch_row(NOT_SWEPT, {"id": issued.id, "definition": issued.definition, "error": error})
+
+
+def abandon(far_id: str, error: str) -> bool:
+    """Give something up that cannot be revoked; false if the ledger of the tenant entered knows no such thing."""
+    return fetch_row(ABANDON, {"far_id": far_id, "error": error}) is not None
 
 
 def held_columns(holdings: Sequence[Holding]) -> dict[str, Any]:

@@ -7,9 +7,11 @@ wrong fails the step, or the run would be tried again and again.
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from celery.exceptions import Ignore
+from django.db import Error as DatabaseError
 
 from executions.scope import run_scope
 from executions.semantics.attempts import Attempt, Concluded, Failure
@@ -26,6 +28,8 @@ from executions.worker.machine import Machine
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
 
+# Opens the context, with the seconds that its run has left; returns what went wrong.
+OpenFunction = Callable[[OpenContext, float], Failure | None]
 REPEAT_SECONDS = 0.2  # between two tries to write a checkpoint
 SLICE_SECONDS = 0.2  # between two looks, while waiting, at whether to go on waiting
 logger = logging.getLogger(__name__)
@@ -38,9 +42,12 @@ class StepFailed(Exception):
 class Body:
     """Works for one link."""
 
-    def __init__(self, machine: Machine, context: OpenContext) -> None:
+    def __init__(
+        self, machine: Machine, context: OpenContext, *, open_context: OpenFunction
+    ) -> None:
         self._machine = machine
         self._context = context
+        self._open_context = open_context
 
     def run(self, path: str, claim: Claim, error: Failure | None) -> str:
         """Run the step that was claimed; returns the path of the step that comes next in this context, if any."""
@@ -57,12 +64,20 @@ class Body:
             deadline = claim.at + claim.left_s
             if claim.wait_s:
                 self._wait(claim.wait_s, deadline)
+                error = self._open(deadline)
             concluded = self._attempt(path, claim, error, deadline)
             self._write(concluded)
             if self._context.exit or concluded.decided.state is not StepState.RETRYING:
                 return concluded.decided
             self._wait(concluded.decided.retry_s or 0.0, deadline)
             claim = self._claim(path)
+
+    def _open(self, deadline: float) -> Failure | None:
+        """After the wait: a far side is asked when the retry's time has come, and nothing is held until then."""
+        try:
+            return self._open_context(self._context, deadline - time.monotonic())
+        except DatabaseError:
+            raise Ignore("the loop hands the placement back") from None
 
     def _claim(self, path: str) -> Claim:
         if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
@@ -123,6 +138,9 @@ class Body:
 
     def _ran(self, attempt: Attempt, frame: Run, deadline: float) -> Concluded:
         context, step = self._context, attempt.step
+        if context.lost or not self._machine.lease_is_fresh():
+            # Opening may have taken long: others may have the run by now.
+            raise Ignore("the placement may be over")
         # The step is told the time that it really has.
         left_s = max(deadline - time.monotonic(), 0.001)
         frame = replace(frame, timeout_s=min(frame.timeout_s, left_s))

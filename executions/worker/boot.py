@@ -185,10 +185,11 @@ def _on_shutdown(**_: Any) -> None:
     machine = _Process.machine
     for loop in reversed(_loops()):
         loop.stop()
-    if _Process.endings is not None:
-        _Process.endings.stop()
+    # What is being torn down ends with its runtime: others take the rest over when the lease lapses.
     for backend in machine.backends.values():
         backend.stop()
+    if _Process.endings is not None:
+        _Process.endings.stop()
     if _Process.lease is None:
         return  # never registered, so there is nothing to end, and perhaps no server to ask
     with platform_scope():

@@ -29,11 +29,10 @@ from executions.worker.contexts import Exit, OpenContext
 from executions.worker.identity import ids
 from executions.worker.machine import Machine
 from executions.worker.resources import revoke_issued, runtime_is_gone, settlement_of
-from isolane.providers.base import DISPOSE_SECONDS
 from isolane.results import Code
 
-CLOSE_SECONDS = 4
-CLOSE_SECONDS_MAX = 30  # however many handles are open
+# For all disposals together: each has a time of its own, and those that hang stop no other.
+CLOSE_SECONDS = 30
 MAX_LOSSES = 5
 logger = logging.getLogger(__name__)
 
@@ -89,9 +88,7 @@ def tear_down(context: OpenContext) -> None:
     """End the runtime's part of the context."""
     if context.runtime is None:
         return
-    # Each disposal has its own time; the runtime takes along what does not end in it.
-    seconds = CLOSE_SECONDS + DISPOSE_SECONDS * context.holdings.open_handles()
-    for error in context.runtime.close(min(seconds, CLOSE_SECONDS_MAX)):
+    for error in context.runtime.close(CLOSE_SECONDS):
         logger.error(
             "teardown: %s",
             context.run.memory.masker.mask(error),

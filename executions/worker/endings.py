@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import Error as DatabaseError
 from django.db import connection
 
-THREADS = 4
+THREADS = 16  # a few that hang must not hold up the others
 logger = logging.getLogger(__name__)
 
 

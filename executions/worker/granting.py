@@ -3,7 +3,8 @@
 Timing: background-worker, while a context opens. Model: sync; each far side has a few seconds to answer.
 Guarantee: what will outlive a socket is committed to the ledger, fenced, before it is made. Secrets are resolved for
 declared resources only, and known to the run's masker before anything else knows them.
-Failure: NotGranted says with which code the step fails; what was made is revoked with the context.
+Failure: NotGranted says with which code the step fails, PlacementOver that it must not even fail; what was made is
+revoked with the context.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,10 @@ class NotGranted(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class PlacementOver(Exception):
+    """The fence refused, or a cancel was asked for: nothing was issued, and the step must not begin."""
 
 
 def grant_resources(context: OpenContext, *, seconds_left: float) -> tuple[Grant, ...]:
@@ -174,7 +179,7 @@ def _commit(
         return
     with run_scope(context.placement.tenant_id):
         if not commit_issue(context.placement, rows):
-            raise NotGranted(Code.RESOURCE_ERROR, "The placement is over, or about to be.")
+            raise PlacementOver
     for ask, issuer in planned:
         for thing in things[ask.definition]:
             assert issuer is not None  # noqa: S101 - it planned the thing

@@ -22,7 +22,7 @@ from executions.transitions.fence import Placement
 from executions.worker.body import Body, StepFailed
 from executions.worker.closing import close_context
 from executions.worker.contexts import OpenContext
-from executions.worker.granting import NotGranted, grant_resources
+from executions.worker.granting import NotGranted, PlacementOver, grant_resources
 from executions.worker.identity import ids
 from executions.worker.machine import Machine
 from executions.worker.resources import hear
@@ -84,9 +84,10 @@ class Links:
             # An error from here on leaves a claim that nobody works on; the loop finds it and hands it back.
             context = self._machine.contexts.join(placement, lambda: _new_context(placement))
         note.context, note.claim = context, claimed
-        note.error = self._open(context, seconds_left=claimed.left_s)
+        if not claimed.wait_s:
+            note.error = self._open(context, claimed.left_s)
 
-    def _open(self, context: OpenContext, *, seconds_left: float) -> Failure | None:
+    def _open(self, context: OpenContext, seconds_left: float) -> Failure | None:
         """Start the runtime and open the context in it, unless an earlier link has; returns what went wrong."""
         if context.runtime is not None:
             return None
@@ -112,6 +113,9 @@ class Links:
                 extra={"event": "RESOURCE_NOT_GRANTED", **ids(context.placement)},
             )
             return Failure(code=refused.code, message=refused.message)
+        except PlacementOver:
+            context.lost = True  # cancelled meanwhile, or ended by others: the loop sees to it
+            return None
         except RuntimeStartError as error:
             # Why is for the operator: it may name paths and packages of the machine.
             logger.error("runtime not started: %s", error, extra={"event": "RUNTIME_NOT_STARTED"})  # noqa: TRY400 - no trace wanted
@@ -144,7 +148,8 @@ class Links:
         if note.context is None or note.claim is None:
             raise NoClaim("task_prerun could not claim this link")
         try:
-            next_step = Body(self._machine, note.context).run(path, note.claim, note.error)
+            body = Body(self._machine, note.context, open_context=self._open)
+            next_step = body.run(path, note.claim, note.error)
         finally:
             self._rest(note)
         if not next_step:

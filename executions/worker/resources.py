@@ -41,6 +41,16 @@ def revoke_issued(context: OpenContext) -> None:
         except IssueError as error:
             reason = context.run.memory.masker.mask(str(error))
             tell(context, "failed", context.holdings.revoked(thing.far_id, reason))
+        except Exception:
+            # Issuers may be of others, and none may stop the rest.
+            logger.exception(
+                "not revoked", extra={"event": "NOT_REVOKED", **ids(context.placement)}
+            )
+            tell(
+                context,
+                "failed",
+                context.holdings.revoked(thing.far_id, "the worker's log says why"),
+            )
         else:
             tell(context, "disposed", context.holdings.revoked(thing.far_id))
 

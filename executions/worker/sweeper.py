@@ -13,9 +13,11 @@ from typing import Any
 
 from executions.scope import run_scope
 from executions.sealing import unseal
+from executions.semantics.masking import Masker
 from executions.transitions.ledger import Issued, due_for_sweep, mark_not_swept, mark_swept
 from executions.worker.locks import advisory_lock
 from executions.worker.periodic import Periodic
+from isolane.text import MESSAGE_MAX, storable
 from orchestrator.core.errors import IsolaneError
 from resources.addresses import host_and_port, policy_from_settings, resolve
 from resources.issuers.base import Ask, FarThing, IssueError, Issuer
@@ -26,6 +28,7 @@ from tenants.scope import platform_scope
 from tenants.selectors import schema_of
 
 SWEEP_LOCK = 7_231_004
+PLACE = ("host", "port", "dbname")  # of what it takes to revoke something
 # A worker that was stopped in the middle of issuing may wake up later than this only if it was stopped for longer.
 SECOND_LOOK_SECONDS = 600.0
 logger = logging.getLogger(__name__)
@@ -49,14 +52,17 @@ def sweep(seconds: float = math.inf) -> int:
     until = time.monotonic() + seconds
     with platform_scope():
         rows = due_for_sweep()
+    silent: set[tuple[int, str]] = set()  # whose far side did not answer in this turn
     for number, row in enumerate(rows):
         if time.monotonic() >= until:
             return number
-        _sweep(row)
+        if (row.tenant_id, row.definition) not in silent and not _sweep(row):
+            silent.add((row.tenant_id, row.definition))
     return len(rows)
 
 
-def _sweep(row: Issued) -> None:
+def _sweep(row: Issued) -> bool:
+    """Whether it was revoked."""
     told = {
         "execution_id": str(row.execution_id),
         "tenant_id": schema_of(row.tenant_id),
@@ -64,32 +70,54 @@ def _sweep(row: Issued) -> None:
         "resource_type": row.kind,
         "resource_id": row.far_id,
     }
-    try:
-        _revoke(row)
-    except (IssueError, IsolaneError) as error:
-        with run_scope(row.tenant_id):
-            mark_not_swept(row.id, str(error))
-        logger.warning("not swept: %s", error, extra={"event": "RESOURCE_FAILED", **told})
-        return
+    reason = _reason_not_revoked(row)
     with run_scope(row.tenant_id):
-        mark_swept(row.id, again_s=SECOND_LOOK_SECONDS)
-    if not row.swept:
+        if reason:
+            mark_not_swept(row, reason)
+        else:
+            mark_swept(row, again_s=SECOND_LOOK_SECONDS)
+    if reason:
+        logger.warning("not swept: %s", reason, extra={"event": "RESOURCE_FAILED", **told})
+    elif not row.swept:
         logger.info("resource swept", extra={"event": "RESOURCE_SWEPT", **told})
+    return not reason
 
 
-def _revoke(row: Issued) -> None:
+def _reason_not_revoked(row: Issued) -> str:
+    """Revoke it; why that failed, in few words, if it did."""
+    data: Mapping[str, Any] = {}
+    try:
+        data = unseal(row.execution_id, bytes(row.data))
+        _revoke(row, data)
+    except (IssueError, IsolaneError) as error:
+        # A far side may repeat what it was told.
+        masker = Masker()
+        masker.learn_secrets(value for value in data.values() if isinstance(value, str))
+        return storable(masker.mask(str(error)), MESSAGE_MAX)
+    except Exception as error:
+        # Issuers and resolvers may be of others; what one gets wrong must not stop the sweeping of all tenants.
+        logger.exception("not swept", extra={"event": "RESOURCE_FAILED", "resource_id": row.far_id})
+        return type(error).__name__
+    return ""
+
+
+def _revoke(row: Issued, data: Mapping[str, Any]) -> None:
     """With the credentials that it was issued with or, if these are no longer good, with today's."""
     issuer = issuer_of(row.resource_type)
     if issuer is None:
         raise IssueError(f"this worker has no issuer for {row.resource_type!r}")
-    data: Mapping[str, Any] = unseal(row.execution_id, bytes(row.data))
     try:
         issuer.revoke(FarThing(kind=row.kind, far_id=row.far_id, data=data))
     except IssueError:
         again = _as_defined_today(row, issuer)
-        if again is None or again.data == data:
+        # At another place there is nothing to revoke, which would look as if it had been done.
+        if again is None or again.data == data or _place(again.data) != _place(data):
             raise
         issuer.revoke(again)
+
+
+def _place(data: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(data.get(name) for name in PLACE)
 
 
 def _as_defined_today(row: Issued, issuer: Issuer) -> FarThing | None:

@@ -93,6 +93,7 @@ class Database(Provider["Connection[dict[str, Any]]"]):
             user=config.user,
             password=grant.secrets.get("password"),
             sslmode=config.sslmode,
+            sslrootcert=root_certificates(config.sslmode),
             connect_timeout=config.connect_timeout_s,
             application_name=tag,
             options=_options(config),
@@ -115,8 +116,10 @@ class Database(Provider["Connection[dict[str, Any]]"]):
         return dict(found or {})
 
     def is_broken(self, handle: "Connection[dict[str, Any]]") -> bool:
-        """Whether it was lost, or closed by a step."""
-        return handle.closed
+        """Whether it was lost, closed by a step, or left in a failed transaction, where all that follows would fail."""
+        from psycopg.pq import TransactionStatus  # noqa: PLC0415 - only runtimes need the driver
+
+        return handle.closed or handle.info.transaction_status is TransactionStatus.INERROR
 
     def dispose(self, handle: "Connection[dict[str, Any]]") -> None:
         """Close the connection; an open transaction is rolled back by the server."""
@@ -132,6 +135,13 @@ class Database(Provider["Connection[dict[str, Any]]"]):
             handle.close()
         finally:
             handle.lock.release()
+
+
+def root_certificates(sslmode: str) -> str | None:
+    """The public authorities, where a server is to be verified: libpq would look into a home, and runtimes have none."""
+    import certifi  # noqa: PLC0415 - only who connects needs it
+
+    return certifi.where() if sslmode.startswith("verify-") else None
 
 
 def _hang_up(descriptor: int) -> None:

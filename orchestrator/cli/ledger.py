@@ -45,13 +45,12 @@ def resources(*, execution_id: str, tenant: str, api_key: str | None, as_json: b
         )
         for row in rows:
             seconds = "" if row["duration_s"] is None else f"{row['duration_s']:.3f}"
-            table.add_row(
-                row["resource_id"], row["type"], row["definition"], row["step"], str(row["epoch"]),
-                row["ended"] or "open", seconds, plain(row["error"]),
-            )  # fmt: skip
+            said = [plain(row[name]) for name in ("resource_id", "type", "definition", "step")]
+            ended = row["ended"] or "open"
+            table.add_row(*said, str(row["epoch"]), ended, seconds, plain(row["error"]))
         CONSOLE.print(table)
-        said = "clean" if total.is_clean else "not clean"
-        click.echo(f"{said}: {total.allocated} allocated, {total.disposed} gone, {total.open} open")
+        verdict = "clean" if total.is_clean else "not clean"
+        click.echo(f"{verdict}: {total.allocated} allocated, {total.disposed} gone, {total.open} open")
     if not total.is_clean:
         raise SystemExit(1)
 
@@ -73,8 +72,8 @@ def list_unclean(*, tenant: str, api_key: str | None, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(row, default=str))
         else:
-            words = (row["execution_id"], row["type"], row["resource_id"], plain(row["error"]))
-            click.echo(" ".join(words).rstrip())
+            words = (row["execution_id"], row["type"], row["resource_id"], row["error"])
+            click.echo(plain(" ".join(words).rstrip()))
     if not as_json:
         click.echo(f"{total} unclean")
     if total:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from executions.services.resource_use import users_of
 from orchestrator.cli.django import CONSOLE
+from orchestrator.cli.leftovers import abandon
 from orchestrator.cli.owner import Owner
 from orchestrator.cli.platform import PlatformGroup
 from orchestrator.cli.resource_check import test
@@ -65,6 +66,7 @@ def resources() -> None:
 
 
 resources.add_command(test)
+resources.add_command(abandon)
 
 
 @resources.command("list")

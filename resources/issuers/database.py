@@ -2,6 +2,7 @@
 
 Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time.
 Guarantee: idempotent; a role is made in one transaction, which a revocation waits for, so that none appears after it.
+A run can hold no lock that an issue, or the end of its own sessions and logins, waits for longer than its sessions last.
 Failure: IssueError; the role that may be left is revoked again later, and after its `VALID UNTIL` nobody can log in.
 """
 
@@ -11,7 +12,14 @@ from hashlib import sha256
 from typing import Any, ClassVar, LiteralString
 
 from psycopg import sql
-from psycopg.errors import InsufficientPrivilege
+from psycopg.errors import (
+    DuplicateObject,
+    InsufficientPrivilege,
+    InternalError_,
+    LockNotAvailable,
+    ReadOnlySqlTransaction,
+    UniqueViolation,
+)
 from psycopg.rows import TupleRow
 
 from isolane.protocol import Grant
@@ -26,7 +34,6 @@ _GRANTS_WITH_OPTIONS = 160_000  # the server's version, as libpq counts
 _KEPT = ("host", "dbname", "user")
 
 _UNTIL = "SELECT to_char((now() + make_interval(secs => %s)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00')"
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 # Per wanted role: whether it exists, and whose power a member of it could take on by SET ROLE.
 _WANTED = """
 SELECT name, r.oid IS NOT NULL,
@@ -37,6 +44,7 @@ SELECT name, r.oid IS NOT NULL,
 """
 _ROLE = "SELECT oid FROM pg_roles WHERE rolname = %s"
 _TERMINATE = "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE usesysid = %s"
+_WAIT_BRIEFLY = "SET LOCAL lock_timeout = '500ms'"
 # The run may have entered any database that lets everybody in.
 _ELSEWHERE = """
 SELECT DISTINCT datname FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid
@@ -67,13 +75,15 @@ class DatabaseIssuer(Issuer):
         return ask.grant(config={**config, "user": thing.far_id}, secrets={"password": password})
 
     def revoke(self, thing: FarThing) -> None:
-        """End its sessions, leave what it made to the roles that it was a member of, drop it."""
+        """Shut it out, leave what it made to the roles that it was a member of, drop it.
+
+        Others who use what it made can delay the rest, never that it is shut out. What can: its prepared transactions, where
+        the server has these on, and sessions deaf to termination, as in a loop of PL/Perl; until its `VALID UNTIL`.
+        """
         with far_connection(thing.data) as connection:
-            # What is still being issued ends first, one way or the other.
-            connection.execute(_LOCK, [thing.far_id])
-            found = connection.execute(_ROLE, [thing.far_id]).fetchone()
-            if found is not None:
-                _drop(connection, thing, found[0])
+            oid = _settled(connection, thing.far_id)
+            if oid is not None:
+                _drop(connection, thing, oid)
 
 
 def _role_name(ask: Ask) -> str:
@@ -97,7 +107,6 @@ def _login(ask: Ask) -> dict[str, Any]:
 def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: float) -> None:
     role, wanted = thing.far_id, thing.data["roles"]
     with connection.transaction():
-        connection.execute(_LOCK, [role])
         for found in connection.execute(_WANTED, [wanted]).fetchall():
             _refuse_unfit(found)
         until = connection.execute(_UNTIL, [max(0.0, seconds) + _SPARE_SECONDS]).fetchone()
@@ -143,13 +152,34 @@ def _grant(
     _run(connection, statement, role=sql.Identifier(role), to=to)
 
 
+def _settled(connection: FarConnection, name: str) -> int | None:
+    """The role's oid, if there is one; what is still being issued ends first, one way or the other.
+
+    Who makes a role waits for who is making one of that name. That is no lock that a run could take, as it could any
+    advisory one.
+    """
+    oid = _oid(connection, name)
+    if oid is None:
+        try:
+            with connection.transaction(force_rollback=True):
+                _run(connection, "CREATE ROLE {role} NOLOGIN", role=sql.Identifier(name))
+        except (DuplicateObject, UniqueViolation):
+            oid = _oid(connection, name)
+        except (InsufficientPrivilege, ReadOnlySqlTransaction):
+            return None  # nor does this login make one elsewhere at the moment
+    return oid
+
+
+def _oid(connection: FarConnection, name: str) -> int | None:
+    found = connection.execute(_ROLE, [name]).fetchone()
+    return found[0] if found else None
+
+
 def _drop(connection: FarConnection, thing: FarThing, oid: int) -> None:
     role, heirs = sql.Identifier(thing.far_id), thing.data["roles"]
-    _run(connection, "ALTER ROLE {role} NOLOGIN", role=role)
     # To end its sessions takes its privileges, to hand on what it owns those of the heirs; both go with the role.
     _grant(connection, thing.far_id, sql.SQL("CURRENT_USER"), entered=True)
-    while connection.execute(_TERMINATE, [_TERMINATE_MS, oid]).fetchall():
-        connection.check_time()
+    _shut_out(connection, role, oid)
     for heir in heirs:
         _grant(connection, heir, role, entered=True)
     _empty(connection, role, heirs)
@@ -157,6 +187,26 @@ def _drop(connection: FarConnection, thing: FarThing, oid: int) -> None:
         with far_connection(thing.data, dbname=dbname, deadline=connection.deadline) as other:
             _empty(other, role, heirs)
     _run(connection, "DROP ROLE IF EXISTS {role}", role=role)
+
+
+def _shut_out(connection: FarConnection, role: sql.Identifier, oid: int) -> None:
+    """End its sessions, and let none begin.
+
+    They are told to end before the role is changed: who changes its own password in a transaction that stays open
+    holds the role.
+    """
+    is_open = True
+    while is_open:
+        connection.execute(_TERMINATE, [0, oid])
+        try:
+            with connection.transaction():
+                connection.execute(_WAIT_BRIEFLY)
+                _run(connection, "ALTER ROLE {role} NOLOGIN", role=role)
+            is_open = False
+        except (LockNotAvailable, InternalError_):  # held by a newer session, or changed meanwhile
+            connection.check_time()
+    while connection.execute(_TERMINATE, [_TERMINATE_MS, oid]).fetchall():
+        connection.check_time()
 
 
 def _empty(connection: FarConnection, role: sql.Identifier, heirs: Sequence[str]) -> None:

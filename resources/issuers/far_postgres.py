@@ -2,6 +2,7 @@
 
 Timing: while a placement opens, closes or is swept. Model: sync; one connection, closed by who opened it.
 Guarantee: at-most-once per statement; nothing waits beyond the deadline, even if the server accepts and never answers.
+Names mean what the server itself brings: a run may have left a function or operator of any name where others look.
 Failure: IssueError with the server's own sentence; what had not been committed is rolled back by the server.
 """
 
@@ -14,6 +15,7 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 
+from isolane.providers.database import root_certificates
 from resources.issuers.base import FAR_SECONDS, IssueError
 
 APPLICATION = "isolane-worker"
@@ -22,7 +24,8 @@ _POLL_SECONDS = 0.1
 _STATEMENT_SECONDS = 3
 # A worker that vanishes without a word must not hold its locks for long.
 _OPTIONS = (
-    f"-c statement_timeout={_STATEMENT_SECONDS}s"
+    "-c search_path=pg_catalog"
+    f" -c statement_timeout={_STATEMENT_SECONDS}s"
     f" -c idle_in_transaction_session_timeout={_STATEMENT_SECONDS}s"
 )
 
@@ -79,6 +82,7 @@ def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:
         "user": login["user"],
         "password": login["password"],
         "sslmode": login["sslmode"],
+        "sslrootcert": root_certificates(login["sslmode"]),
         "gssencmode": "disable",  # the worker's own tickets are nobody else's business
         "connect_timeout": _CONNECT_SECONDS,
         "application_name": APPLICATION,

@@ -3,8 +3,9 @@
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
 Model: a pool per backend, used from any thread: at most `size` runners at work, and twice as many
 in all, since a start takes far longer than a short step. One more ends the one idle for longest.
-Guarantee: a runner is used again only after a clean teardown, with an empty folder, and only for
-the tenant that it was begun for: what a step changed in Python's own state stays with that tenant.
+Guarantee: a runner is used again only after a clean teardown, with all handles said to be closed and
+an empty folder, and only for the tenant that it was begun for: what a step changed in Python's own
+state stays with that tenant.
 Failure: a runner that was killed, died or left something behind is ended, and its place is free.
 """
 
@@ -14,7 +15,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from isolane.protocol import Catalogue, Close, Closed, Describe, Grant, Open, Ready, Run
+from isolane.protocol import (
+    Catalogue,
+    Close,
+    Closed,
+    Describe,
+    Grant,
+    Open,
+    Ready,
+    Resource,
+    Run,
+)
 from isolane.results import StepResult
 from resources.runtimes.base import (
     Availability,
@@ -144,6 +155,7 @@ class SharedRuntime(Runtime):
         self._placement = placement
         self._grants = tuple(grants)
         self._on_resource = on_resource
+        self._handles: set[str] = set()  # that were allocated, and not said to be closed
         self._opened = False
         self._closed = False
         self._lock = threading.Lock()  # held over any look at `_closed` that is acted upon
@@ -169,7 +181,7 @@ class SharedRuntime(Runtime):
             resources=self._grants,
         )
         self._grants = ()  # what they hold is kept no longer than it is needed
-        self._child.ask(identity, Ready, _START_TIMEOUT, self._on_resource)
+        self._child.ask(identity, Ready, _START_TIMEOUT, self._hear)
         self._opened = True
 
     def run(
@@ -182,7 +194,7 @@ class SharedRuntime(Runtime):
             deadline=deadline,
             cancelled=cancelled,
             on_frame=on_frame,
-            on_resource=self._on_resource,
+            on_resource=self._hear,
         ).result()
 
     def close(self, timeout: float) -> tuple[str, ...]:
@@ -207,6 +219,17 @@ class SharedRuntime(Runtime):
         if not self._opened or not self.alive:
             return ()
         try:
-            return self._child.ask(Close(), Closed, timeout, self._on_resource).errors
+            errors = self._child.ask(Close(), Closed, timeout, self._hear).errors
         except RuntimeStartError as error:
             return (str(error),)
+        if self._handles and not errors:
+            # It may be in the hands of a step: what it left open is not for the next run.
+            return (f"handles that were not closed: {len(self._handles)}",)
+        return errors
+
+    def _hear(self, frame: Resource) -> None:
+        self._on_resource(frame)
+        if frame.event == "allocated":
+            self._handles.add(frame.resource_id)
+        elif frame.event == "disposed" and not frame.error:
+            self._handles.discard(frame.resource_id)

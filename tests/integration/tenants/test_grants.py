@@ -24,6 +24,7 @@ TENANT = {
     "placement_ticket": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "placement_catalogue": {"SELECT"},
     "placement_due": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "ledger_issued": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 
 

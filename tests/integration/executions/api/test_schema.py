@@ -51,6 +51,7 @@ def test_it_names_every_endpoint(document: dict[str, Any]) -> None:
         "get_blueprint_schema": ("get", "/api/v1/blueprint-schema"),
         "list_execution_resources": ("get", "/api/v1/executions/{id}/resources"),
         "list_unclean_executions": ("get", "/api/v1/executions/unclean"),
+        "abandon_leftover": ("post", "/api/v1/executions/unclean/abandon"),
         "test_resource": ("post", "/api/v1/resources/{name}/test"),
         "list_resources": ("get", "/api/v1/resources"),
         "create_resource": ("post", "/api/v1/resources"),

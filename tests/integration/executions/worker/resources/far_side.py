@@ -25,13 +25,15 @@ class FarSide(Issuer):
         self.there: set[str] = set()
         self.away = False
         self.unreachable = ""  # of this definition's server nobody hears
-        self.key = "of the administrator"
+        self.key, self.host = "of the administrator", "the server"
         self.password = "issued-password"
         self.seen: list[str] = []
 
     def things(self, ask: Ask) -> Sequence[FarThing]:
         far_id = f"{ask.execution_id}/{ask.epoch}/{ask.definition}"
-        return [FarThing(kind="cache.user", far_id=far_id, data={"key": self.key})]
+        return [
+            FarThing(kind="cache.user", far_id=far_id, data={"key": self.key, "host": self.host})
+        ]
 
     def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
         if ask.definition == self.unreachable:
@@ -42,8 +44,8 @@ class FarSide(Issuer):
 
     def revoke(self, thing: FarThing) -> None:
         self._answer("revoke")
-        if thing.data != {"key": self.key}:
-            raise IssueError("revoke: wrong key")
+        if thing.data["key"] != self.key or thing.data["host"] != self.host:
+            raise IssueError("revoke: wrong key, or nobody there")
         self.there.discard(thing.far_id)
 
     def _answer(self, asked: str) -> None:

@@ -1,18 +1,27 @@
 """What a placement is given of its resources, and what it is not."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from celery.exceptions import Ignore
 from django.db import OperationalError
 
+from executions.services.executions import request_cancel
+from executions.states import ExecutionState
 from executions.worker import granting
+from executions.worker.body import Body
+from executions.worker.lease import LeaseLoop, kill_runtimes
 from executions.worker.links import Links, StepFailed
-from executions.worker.machine import Machine
+from executions.worker.machine import SELF_FENCE_SECONDS, Machine
 from executions.worker.sweeper import sweep
+from isolane.protocol import Grant
 from isolane.results import Code
+from resources.issuers.base import Ask, FarThing
 from resources.ledger.models import Issued
 from resources.models import ResourceDefinition
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tests.factories import backend_of, step_of
+from tests.factories import backend_of, run_of, start, step_of
 from tests.integration.executions.worker.driving import drive, run_link
 from tests.integration.executions.worker.resources.far_side import (
     TMP,
@@ -148,3 +157,63 @@ def test_secrets_are_resolved_for_declared_resources_only(
     monkeypatch.setattr("resources.services.secrets.resolve", resolve)
     drive(acme, links, begin(acme, machine, "work"))
     assert asked == ["env:MINE"]
+
+
+def test_a_retry_asks_the_far_side_when_its_time_has_come(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = {"uses": "work", "on_failure": "retry", "retry": {"attempts": 2}}
+    placement = start(acme, machine, step, resources=TMP)
+    far.away = True
+    run_link(links, placement, "s1")
+    assert far.seen == ["issue", "revoke"]
+    waited: list[float] = []
+
+    def wait(_: Body, seconds: float, deadline: float) -> None:
+        waited.append(seconds)
+        assert far.seen == ["issue", "revoke"]  # nothing is asked for, and nothing held, until then
+        far.away = False
+
+    monkeypatch.setattr(Body, "_wait", wait)
+    run_link(links, replace(placement, epoch=2), "s1")
+    assert len(waited) == 1
+    assert waited[0] > 0
+    assert far.seen == ["issue", "revoke", "issue", "revoke"]
+    assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
+
+
+def test_a_cancel_while_it_is_granted_cancels_the_run(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = begin(acme, machine, "work")
+    things = far.things
+
+    def cancelling(ask: Ask) -> Sequence[FarThing]:
+        with tenant_scope(acme):
+            request_cancel(placement.execution_id, actor="tests")
+        return things(ask)
+
+    monkeypatch.setattr(far, "things", cancelling)
+    with pytest.raises(Ignore):
+        run_link(links, placement, "s1")
+    assert (far.seen, backend_of(machine).runs) == ([], [])
+    LeaseLoop(machine).turn()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
+
+
+def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = begin(acme, machine, "work")
+    issue = far.issue
+
+    def slowly(ask: Ask, things: Sequence[FarThing]) -> Grant:
+        machine.renewed_at -= SELF_FENCE_SECONDS
+        kill_runtimes(machine)
+        return issue(ask, things)
+
+    monkeypatch.setattr(far, "issue", slowly)
+    with pytest.raises(Ignore):
+        run_link(links, placement, "s1")
+    assert backend_of(machine).runs == []
+    assert far.there == set()

@@ -4,10 +4,13 @@ import pytest
 
 from executions.models import ResourceRecord
 from executions.states import ExecutionState
+from executions.transitions.fence import Placement
+from executions.transitions.ledger import due_for_sweep, mark_swept
 from executions.worker.links import Links
 from executions.worker.machine import Machine
 from executions.worker.reaper import reap
 from executions.worker.sweeper import sweep
+from resources.issuers.base import FarThing
 from resources.ledger.models import Issued
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import let_lapse
@@ -78,3 +81,73 @@ def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
         Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
     assert (far.there, issued()) == (set(), 0)
+
+
+def left_by_a_lost_worker(
+    machine: Machine, links: Links, *runs: tuple[TenantRef, Placement]
+) -> None:
+    for _, placement in runs:
+        run_link(links, placement, "s1")
+    let_lapse(machine)
+    reap()
+
+
+def test_what_one_issuer_gets_wrong_stops_no_other(
+    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
+    left_by_a_lost_worker(machine, links, (acme, ours), (globex, theirs))
+    revoke = far.revoke
+
+    def breaks(thing: FarThing) -> None:
+        if str(ours.execution_id) in thing.far_id:
+            raise KeyError("a bug")
+        revoke(thing)
+
+    monkeypatch.setattr(far, "revoke", breaks)
+    assert sweep() == 2
+    assert far.there == {f"{ours.execution_id}/1/scratch"}
+    with tenant_scope(acme):
+        assert ResourceRecord.objects.get(type="cache.user").error == "KeyError"
+    assert sweep() == 0  # it waits for its next time
+
+
+def test_a_far_side_that_does_not_answer_is_asked_once_a_turn(
+    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    runs = [(acme, begin(acme, machine, "open", "rest")) for _ in range(3)]
+    left_by_a_lost_worker(machine, links, *runs)
+    far.away, far.seen = True, []
+    assert sweep() == 3
+    assert far.seen == ["revoke"]
+    assert sweep() == 0
+    far.away = False
+    with platform_scope():
+        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+    sweep()
+    assert far.there == set()
+
+
+def test_a_definition_that_points_elsewhere_by_now_is_no_place_to_revoke_at(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "open", "rest")
+    left_by_a_lost_worker(machine, links, (acme, placement))
+    far.host = "the new server"
+    assert sweep() == 1
+    assert far.there == {f"{placement.execution_id}/1/scratch"}
+    assert records(acme)[0] == ("cache.user", "", 1)
+
+
+def test_a_repeated_statement_keeps_the_second_look(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+) -> None:
+    placement = begin(acme, machine, "open", "rest")
+    left_by_a_lost_worker(machine, links, (acme, placement))
+    with platform_scope():
+        (row,) = due_for_sweep()
+    with tenant_scope(acme):
+        assert mark_swept(row, again_s=600)
+        assert not mark_swept(row, again_s=600)
+    assert issued() == 1
