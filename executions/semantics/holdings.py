@@ -97,8 +97,10 @@ class Holdings:
             issued=True,
         )
         with self._lock:
-            self._issued.setdefault(far_id, holding)
+            known = self._issued.setdefault(far_id, holding)
             self._things[far_id] += 1
+            if known.ended:  # tried again, and its record says otherwise
+                self._keep(holding)
         return holding
 
     def revoked(self, far_id: str, error: str = "") -> Holding:
@@ -197,8 +199,8 @@ class Holdings:
     def _gone(self, far_id: str, ended: Ended, error: str) -> Holding:
         held = self._issued[far_id]
         if ended:
-            self._things[far_id] -= 1
-            if self._things[far_id] > 0:
+            self._things[far_id] = max(self._things[far_id] - 1, 0)
+            if self._things[far_id]:
                 return self._end(held, Ended.OPEN, held.error)
         return self._end(held, ended, error)
 

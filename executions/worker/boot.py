@@ -37,6 +37,7 @@ from resources.runtimes.registry import build_backends
 from tenants.scope import platform_scope
 
 EXIT_UNAVAILABLE = 2
+HAND_BACK_SECONDS = 5.0  # well within the lease
 LAST_SWEEP_SECONDS = 3.0
 logger = logging.getLogger(__name__)
 
@@ -172,10 +173,18 @@ def _on_shutting_down(**_: Any) -> None:
 
 def _drain(machine: Machine) -> None:
     """Let running steps finish within the grace time; what still runs then is lost here and resumed elsewhere."""
-    deadline = time.monotonic() + settings.DRAIN_GRACE_SECONDS
-    while time.monotonic() < deadline and machine.contexts.any_in_flight():
+    if not _rests(machine, settings.DRAIN_GRACE_SECONDS):
+        kill_runtimes(machine)
+
+
+def _rests(machine: Machine, seconds: float) -> bool:
+    """Wait so long for every link and ending that is under way; whether none is any more."""
+    deadline = time.monotonic() + seconds
+    while machine.contexts.any_in_flight():
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(0.05)
-    kill_runtimes(machine)
+    return True
 
 
 def _on_shutdown(**_: Any) -> None:
@@ -183,6 +192,9 @@ def _on_shutdown(**_: Any) -> None:
     if _Process.machine is None:
         return
     machine = _Process.machine
+    if _Process.lease is not None:
+        _Process.lease.hand_back_idle()
+        _rests(machine, HAND_BACK_SECONDS)
     for loop in reversed(_loops()):
         loop.stop()
     # What is being torn down ends with its runtime: others take the rest over when the lease lapses.

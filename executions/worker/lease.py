@@ -172,6 +172,12 @@ class LeaseLoop(Periodic):
 
         self._machine.later(done)
 
+    def hand_back_idle(self) -> None:
+        """The worker stops: what is between two steps is closed as it should be, and goes on elsewhere."""
+        for context in self._machine.contexts.all():
+            if self._machine.contexts.idle_seconds(context.key) > 0:
+                self._end(context.placement, reason="worker draining", lost=False)
+
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""
         if self._machine.contexts.get(context.key) is not context:

@@ -138,7 +138,7 @@ class Database(Provider["Connection[dict[str, Any]]"]):
 
 
 def root_certificates(sslmode: str) -> str | None:
-    """The public authorities, where a server is to be verified: libpq would look into a home, and runtimes have none."""
+    """The public authorities, where a server is to be verified; libpq would look into a home, which runtimes lack."""
     import certifi  # noqa: PLC0415 - only who connects needs it
 
     return certifi.where() if sslmode.startswith("verify-") else None

@@ -50,7 +50,9 @@ def resources(*, execution_id: str, tenant: str, api_key: str | None, as_json: b
             table.add_row(*said, str(row["epoch"]), ended, seconds, plain(row["error"]))
         CONSOLE.print(table)
         verdict = "clean" if total.is_clean else "not clean"
-        click.echo(f"{verdict}: {total.allocated} allocated, {total.disposed} gone, {total.open} open")
+        click.echo(
+            f"{verdict}: {total.allocated} allocated, {total.disposed} gone, {total.open} open"
+        )
     if not total.is_clean:
         raise SystemExit(1)
 

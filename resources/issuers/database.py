@@ -2,7 +2,7 @@
 
 Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time.
 Guarantee: idempotent; a role is made in one transaction, which a revocation waits for, so that none appears after it.
-A run can hold no lock that an issue, or the end of its own sessions and logins, waits for longer than its sessions last.
+No run holds a lock that its own revocation waits for longer than its sessions last.
 Failure: IssueError; the role that may be left is revoked again later, and after its `VALID UNTIL` nobody can log in.
 """
 
@@ -77,8 +77,8 @@ class DatabaseIssuer(Issuer):
     def revoke(self, thing: FarThing) -> None:
         """Shut it out, leave what it made to the roles that it was a member of, drop it.
 
-        Others who use what it made can delay the rest, never that it is shut out. What can: its prepared transactions, where
-        the server has these on, and sessions deaf to termination, as in a loop of PL/Perl; until its `VALID UNTIL`.
+        Others who use what it made can delay the rest, never that it is shut out. What can, until its `VALID UNTIL`:
+        its prepared transactions, where the server has these on; sessions deaf to termination, as a loop in PL/Perl.
         """
         with far_connection(thing.data) as connection:
             oid = _settled(connection, thing.far_id)
@@ -107,8 +107,6 @@ def _login(ask: Ask) -> dict[str, Any]:
 def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: float) -> None:
     role, wanted = thing.far_id, thing.data["roles"]
     with connection.transaction():
-        for found in connection.execute(_WANTED, [wanted]).fetchall():
-            _refuse_unfit(found)
         until = connection.execute(_UNTIL, [max(0.0, seconds) + _SPARE_SECONDS]).fetchone()
         # Hashed here: the server's log may hold statements.
         verifier = connection.pgconn.encrypt_password(
@@ -123,6 +121,9 @@ def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: fl
             until=sql.Literal(until[0] if until else None),
             verifier=sql.Literal(verifier.decode()),
         )
+        # Only now: from its making on, a revocation waits. What is refused goes with the transaction.
+        for found in connection.execute(_WANTED, [wanted]).fetchall():
+            _refuse_unfit(found)
         for name in wanted:
             _grant(connection, name, sql.Identifier(role))
 

@@ -223,7 +223,7 @@ class SharedRuntime(Runtime):
         except RuntimeStartError as error:
             return (str(error),)
         if self._handles and not errors:
-            # It may be in the hands of a step: what it left open is not for the next run.
+            # Whatever it says, what is open in it is not for the next run.
             return (f"handles that were not closed: {len(self._handles)}",)
         return errors
 

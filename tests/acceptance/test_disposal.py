@@ -1,7 +1,5 @@
 """Whatever ends a run, nothing of it is left at the far sides, and its ledger balances; on real workers."""
 
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -128,39 +126,24 @@ def test_a_cancel_and_a_suspension_leave_nothing(
     assert len(epochs) == 2
 
 
-def test_a_worker_that_drains_and_one_that_is_killed_leave_nothing(
-    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+def test_a_worker_that_drains_leaves_nothing_and_its_runs_go_on(
+    tenants: tuple[TenantRef, TenantRef],
+    far: FarSides,
+    start_worker: StartWorker,
+    tmp_path: Path,
 ) -> None:
-    lost = start_worker()
+    """That one is killed is in the storm."""
+    drained = start_worker()
     files = {tenant: tmp_path / tenant.schema for tenant in tenants}
-    step = {"uses": "ending.hang", "on_failure": "retry"}
     runs = {
-        tenant: begin(tenant, {**step, "with": {"begun": str(file), "seconds": 1.0}})
+        tenant: begin(
+            tenant, {"uses": "ending.hang", "with": {"begun": str(file), "seconds": 1.0}}, USE
+        )
         for tenant, file in files.items()
     }
     for file in files.values():
         wait_for(file.exists, "the step to begin")
-    runners = [int(file.read_text()) for file in files.values()]
-    lost.process.send_signal(signal.SIGSTOP)  # so that no step ends before it is killed
-    for runner in runners:
-        os.kill(runner, signal.SIGSTOP)
-    lost.kill()
-    for file in files.values():
-        file.unlink()
-    other = start_worker()
-    for runner in runners:
-        _continue(runner)
-    wait_for(lambda: any(file.exists() for file in files.values()), "a step to begin again", 40)
-    other.terminate()
+    drained.terminate()  # the step under way ends in time, the next one runs elsewhere
     start_worker()
     for tenant, run in runs.items():
-        how = settled(tenant, run, far, "succeeded")
-        # The role, the user and the keys of the first placement; its handles were to be written with the checkpoint.
-        assert how["swept"] >= 3
-
-
-def _continue(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGCONT)
-    except ProcessLookupError:
-        return
+        assert settled(tenant, run, far, "succeeded") == {"disposed": 10}

@@ -121,6 +121,15 @@ def test_a_server_of_the_platform_at_this_machine_s_address_is_local_everywhere(
     assert refusal("127.0.0.1", 5433, policy) == ""
 
 
+@pytest.mark.parametrize("address", ["8.8.8.8", "::ffff:8.8.8.8", "2606:4700::1111"])
+def test_this_machine_s_public_addresses_are_refused_unless_allowed(address: str) -> None:
+    machine = frozenset({"8.8.8.8", "2606:4700::1111"})
+    assert "an address of this machine" in refusal(address, 5433, AddressPolicy(machine=machine))
+    networks = (ip_network("8.8.8.8/32"), ip_network("2606:4700::/32"))
+    assert refusal(address, 5433, AddressPolicy(machine=machine, networks=networks)) == ""
+    assert refusal("8.8.4.4", 5433, AddressPolicy(machine=machine)) == ""
+
+
 # --- where a definition points
 @pytest.mark.parametrize(
     ("resource_type", "config", "place"),

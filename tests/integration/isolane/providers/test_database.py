@@ -106,6 +106,22 @@ def test_threads_share_it(connection: "psycopg.Connection[dict[str, Any]]") -> N
     assert len({pid for _, pid in answers}) == 1
 
 
+def test_only_what_later_steps_could_not_use_is_replaced(
+    connection: "psycopg.Connection[dict[str, Any]]",
+) -> None:
+    provider = Database()
+    assert not provider.is_broken(connection)
+    connection.execute("BEGIN")
+    assert not provider.is_broken(connection)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        connection.execute("SELECT 1/0")
+    assert provider.is_broken(connection)
+    connection.rollback()
+    assert not provider.is_broken(connection)
+    connection.close()
+    assert provider.is_broken(connection)
+
+
 def test_a_statement_has_its_time(customer: Customer, mark: str) -> None:
     provider = Database()
     handle = provider.create(a_grant(customer, statement_timeout_s=0.1), mark)

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import pytest
 from psycopg.rows import DictRow
 
 from isolane.protocol import Grant
+from orchestrator.norp.far_sides import postgres_side
 from resources.issuers.base import FAR_SECONDS, Ask, FarThing, IssueError
 from resources.issuers.database import DatabaseIssuer
 from tests.customer import Customer
@@ -233,6 +235,52 @@ def test_code_that_a_run_left_gets_no_more_power_than_the_run_had(
     far.execute("DROP TABLE payroll")
 
 
+# Each fits better what some statement of the worker says than the server's own of that name does.
+DECOYS = (
+    "hashtextextended(text, int) RETURNS bigint LANGUAGE plpgsql AS $$BEGIN {tell}; RETURN 1; END$$",
+    "unnest(text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$BEGIN {tell}; RETURN NEXT $1[1]; END$$",
+    "pg_terminate_backend(int, smallint) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN {tell}; RETURN true; END$$",
+    "starts_with(name, text) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN {tell}; RETURN true; END$$",
+    "same(oid, smallint) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN {tell}; RETURN true; END$$",
+)
+
+
+@pytest.fixture
+def open_public(far: "psycopg.Connection[DictRow]") -> Iterator[None]:
+    """Runs may make things in the schema where everybody looks, as in databases that come from older servers."""
+    far.execute("GRANT CREATE ON SCHEMA public TO reporting")
+    far.execute("CREATE TABLE seen AS SELECT current_user AS who WITH NO DATA")
+    far.execute("GRANT INSERT, SELECT ON seen TO PUBLIC")
+    yield
+    far.execute("REVOKE CREATE ON SCHEMA public FROM reporting")
+    far.execute("DROP OPERATOR IF EXISTS public.= (oid, smallint)")
+    for decoy in DECOYS:
+        far.execute(f"DROP FUNCTION IF EXISTS public.{decoy.partition(' RETURNS')[0]}".encode())
+    far.execute("DROP TABLE seen")
+
+
+def test_no_code_that_a_run_left_is_run_by_the_worker(
+    customer: Customer, far: "psycopg.Connection[DictRow]", open_public: None
+) -> None:
+    ask = database_ask(customer)
+    grant, (first,) = issue(ask)
+    with enter(customer, grant) as connection:
+        for decoy in DECOYS:
+            told = decoy.format(tell="INSERT INTO public.seen VALUES (current_user)")
+            connection.execute(f"CREATE FUNCTION public.{told}".encode())
+        connection.execute(
+            "CREATE OPERATOR public.= (FUNCTION = public.same, LEFTARG = oid, RIGHTARG = smallint)"
+        )
+        # The decoys work: they catch who looks where everybody does.
+        connection.execute("SELECT starts_with(current_user, 'iso_'), unnest('{x}'::text[])")
+        ISSUER.revoke(first)
+    _, (second,) = issue(database_ask(customer))
+    with postgres_side(second.data) as side:
+        assert side.look().issued == (second.far_id,)
+    ISSUER.revoke(second)
+    assert far.execute("SELECT DISTINCT who FROM seen").fetchall() == [{"who": first.far_id}]
+
+
 def test_what_the_first_role_may_not_own_goes_to_the_next(
     customer: Customer, far: "psycopg.Connection[DictRow]", made: None
 ) -> None:
@@ -293,6 +341,66 @@ def test_a_revocation_waits_for_an_issue_that_is_under_way(
         issuing.join(10)
         revoking.join(10)
     assert customer.roles(thing.far_id) == []
+
+
+HOLDS = {
+    "an advisory lock": "SELECT pg_advisory_lock(hashtextextended(current_user, 0)), pg_sleep(100)",
+    "its own password": "ALTER ROLE CURRENT_USER PASSWORD 'of-its-own'; SELECT pg_sleep(100)",
+}
+
+
+@pytest.mark.parametrize("hold", HOLDS.values(), ids=HOLDS)
+def test_a_run_cannot_hold_up_its_own_revocation(
+    customer: Customer, far: "psycopg.Connection[DictRow]", hold: str
+) -> None:
+    grant, (thing,) = issue(database_ask(customer))
+    connection = enter(customer, grant)
+    connection.pgconn.send_query(hold.encode())
+    connection.pgconn.flush()
+    wait_for(lambda: _sleeping(far, thing), "a run that holds it")
+    connection.close()  # at the server the statement goes on
+    begun = time.monotonic()
+    ISSUER.revoke(thing)
+    assert time.monotonic() - begun < 2
+    assert customer.roles(thing.far_id) == []
+    assert _active(far, thing) == []
+
+
+def _sleeping(far: "psycopg.Connection[DictRow]", thing: FarThing) -> list[DictRow]:
+    return far.execute(
+        "SELECT pid FROM pg_stat_activity WHERE usename = %s AND wait_event = 'PgSleep'",
+        [thing.far_id],
+    ).fetchall()
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_role_that_somebody_is_changing_is_revoked_after_that(
+    customer: Customer, far: "psycopg.Connection[DictRow]", end: str
+) -> None:
+    grant, (thing,) = issue(database_ask(customer))
+    with customer.connect() as holding, ThreadPoolExecutor(1) as threads:
+        holding.execute("BEGIN")
+        holding.execute(f"ALTER ROLE {thing.far_id} CONNECTION LIMIT 9".encode())
+        revoking = threads.submit(ISSUER.revoke, thing)
+        wait_for(lambda: _waiting(far), "a revocation that waits")
+        holding.execute(end.encode())
+        revoking.result(10)
+    assert customer.roles(thing.far_id) == []
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        enter(customer, grant)
+
+
+def test_who_may_make_no_roles_has_nothing_to_revoke(
+    customer: Customer, far: "psycopg.Connection[DictRow]"
+) -> None:
+    reader = customer.reader
+    ask = dataclasses.replace(
+        database_ask(customer, user=reader.user), secrets={"password": reader.password}
+    )
+    (thing,) = ISSUER.things(ask)
+    with pytest.raises(IssueError, match="permission denied"):
+        ISSUER.issue(ask, [thing])
+    ISSUER.revoke(thing)
 
 
 def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
@@ -370,7 +478,7 @@ def test_a_server_that_falls_silent_is_given_up(customer: Customer) -> None:
     (thing,) = ISSUER.things(ask)
     with customer.connect() as holding:
         holding.execute("BEGIN")
-        holding.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [thing.far_id])
+        holding.execute("LOCK pg_auth_members IN ACCESS EXCLUSIVE MODE")
         begun = time.monotonic()
         with pytest.raises(IssueError):
             ISSUER.issue(ask, [thing])

@@ -16,9 +16,9 @@ def test_it_says_who_it_is_and_bounds_its_statements(customer: Customer) -> None
     with far_connection(thing.data) as connection:
         row = connection.execute(
             "SELECT current_setting('application_name'), current_setting('statement_timeout'),"
-            " current_setting('idle_in_transaction_session_timeout')"
+            " current_setting('idle_in_transaction_session_timeout'), current_setting('search_path')"
         ).fetchone()
-    assert row == ("isolane-worker", "3s", "3s")
+    assert row == ("isolane-worker", "3s", "3s", "pg_catalog")
     assert connection.closed
 
 

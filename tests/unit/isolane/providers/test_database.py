@@ -3,11 +3,12 @@
 from typing import Any
 from unittest.mock import MagicMock
 
+import certifi
 import psycopg
 import pytest
 
 from isolane.protocol import Grant
-from isolane.providers.database import Database, DatabaseConfig, Mint
+from isolane.providers.database import Database, DatabaseConfig, Mint, root_certificates
 from isolane.shapes import ShapeError, build
 
 CONFIG = {"host": "db.example.com", "dbname": "shop", "user": "ada"}
@@ -39,7 +40,7 @@ def test_it_connects_to_the_address_under_the_name(connect: MagicMock) -> None:
     expected = {
         "host": "db.example.com", "hostaddr": "192.0.2.7", "port": 5432, "dbname": "shop", "user": "ada",
         "password": "correct-horse", "sslmode": "verify-full", "connect_timeout": 5, "application_name": "the tag",
-        "options": "-c statement_timeout=1500", "autocommit": True,
+        "options": "-c statement_timeout=1500", "autocommit": True, "sslrootcert": certifi.where(),
     }  # fmt: skip
     assert said.items() >= expected.items()
 
@@ -47,7 +48,17 @@ def test_it_connects_to_the_address_under_the_name(connect: MagicMock) -> None:
 def test_without_an_address_the_name_is_looked_up(connect: MagicMock) -> None:
     Database().create(grant(), "the tag")
     said = connect.call_args.kwargs
-    assert said["hostaddr"] is said["options"] is None
+    assert said["hostaddr"] is said["options"] is said["sslrootcert"] is None
+
+
+@pytest.mark.parametrize(
+    ("sslmode", "is_verified"),
+    [("disable", False), ("prefer", False), ("require", False), ("verify-ca", True), ("verify-full", True)],
+)  # fmt: skip
+def test_who_verifies_a_server_knows_the_public_authorities(
+    sslmode: str, is_verified: bool
+) -> None:
+    assert root_certificates(sslmode) == (certifi.where() if is_verified else None)
 
 
 def test_an_old_server_is_not_asked_for_what_it_does_not_know(connect: MagicMock) -> None:
