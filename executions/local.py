@@ -138,7 +138,7 @@ class LocalEngine:
         self._runtime: Runtime | None = None
         self._grants = grants
         self._holdings = Holdings(now=lambda: datetime.now(UTC))
-        self._holdings.granted(grants)
+        self._holdings.granted(grants, steps=[step.path for step in planned.steps])
         self._epoch = 0
         self._request_id = uuid4().hex  # as that of a request which brought none
         metadata = Metadata(

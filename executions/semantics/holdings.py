@@ -135,14 +135,6 @@ class Holdings:
                 if self._held(holding.resource_id) is holding:
                     self._unwritten.discard(holding.resource_id)
 
-    def open_handles(self) -> int:
-        """How many are open in the runtime."""
-        with self._lock:
-            return len(self._open_handles())
-
-    def _held(self, resource_id: str) -> Holding:
-        return self._issued.get(resource_id) or self._handles[resource_id]
-
     def _open_handles(self) -> list[Holding]:
         return [held for held in self._handles.values() if not held.ended]
 

@@ -22,6 +22,7 @@ HELD = """, held AS (
               AS h(resource_id, name, type, definition, step, opened_at, closed_at, ended, error)
     ON CONFLICT (execution_id, resource_id)
         DO UPDATE SET closed_at = excluded.closed_at, ended = excluded.ended, error = excluded.error
+        WHERE executions_resourcerecord.epoch = excluded.epoch -- an earlier placement's is not this one's to change
 )"""
 
 # The placement is over: what was revoked leaves the ledger; handles of which nobody has told the end went with their

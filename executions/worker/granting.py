@@ -152,10 +152,12 @@ def _not_issued(context: OpenContext, error: IssueError) -> NotGranted:
 
 def _forget(context: OpenContext, things: Sequence[FarThing]) -> None:
     """These were certainly not made: nobody has to revoke them."""
-    gone = {thing.far_id for thing in things}
-    context.issued[:] = [pair for pair in context.issued if pair[1].far_id not in gone]
-    for far_id in gone:
-        tell(context, "failed", context.holdings.never_made(far_id, "not issued"))
+    gone = {(thing.kind, thing.far_id) for thing in things}
+    context.issued[:] = [
+        pair for pair in context.issued if (pair[1].kind, pair[1].far_id) not in gone
+    ]
+    for thing in things:
+        tell(context, "failed", context.holdings.never_made(thing.far_id, "not issued"))
 
 
 def _commit(
@@ -177,6 +179,8 @@ def _commit(
     ]
     if not rows:
         return
+    if len({row.far_id for row in rows}) < len(rows):
+        raise IssueError("two things would have one name at the far side; the issuer is at fault.")
     with run_scope(context.placement.tenant_id):
         if not commit_issue(context.placement, rows):
             raise PlacementOver

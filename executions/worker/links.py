@@ -101,7 +101,7 @@ class Links:
         )
         try:
             grants = grant_resources(context, seconds_left=seconds_left)
-            context.holdings.granted(grants)
+            context.holdings.granted(grants, steps=[step.path for step in context.run.plan.steps])
             context.runtime = self._machine.backends[context.run.isolation].start(
                 identity, grants=grants, on_resource=lambda frame: hear(context, frame)
             )

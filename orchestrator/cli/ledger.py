@@ -3,6 +3,7 @@
 import json
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from executions.api.ledger_serializers import (
@@ -45,14 +46,14 @@ def resources(*, execution_id: str, tenant: str, api_key: str | None, as_json: b
         )
         for row in rows:
             seconds = "" if row["duration_s"] is None else f"{row['duration_s']:.3f}"
-            said = [plain(row[name]) for name in ("resource_id", "type", "definition", "step")]
-            ended = row["ended"] or "open"
-            table.add_row(*said, str(row["epoch"]), ended, seconds, plain(row["error"]))
+            cells = (
+                row["resource_id"], row["type"], row["definition"], row["step"], str(row["epoch"]),
+                row["ended"] or "open", seconds, row["error"],
+            )  # fmt: skip
+            table.add_row(*(escape(plain(cell)) for cell in cells))
         CONSOLE.print(table)
-        verdict = "clean" if total.is_clean else "not clean"
-        click.echo(
-            f"{verdict}: {total.allocated} allocated, {total.disposed} gone, {total.open} open"
-        )
+        said = "clean" if total.is_clean else "not clean"
+        click.echo(f"{said}: {total.allocated} allocated, {total.disposed} gone, {total.open} open")
     if not total.is_clean:
         raise SystemExit(1)
 

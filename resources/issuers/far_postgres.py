@@ -29,6 +29,9 @@ _OPTIONS = (
     f" -c idle_in_transaction_session_timeout={_STATEMENT_SECONDS}s"
 )
 
+# Said once more: a pooler may drop the options, and what a run left in another schema would act as an administrator.
+_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"
+
 RV = TypeVar("RV")
 
 
@@ -63,6 +66,7 @@ def far_connection(
         connection.deadline = deadline
         asked = True
         try:
+            connection.execute(_SEARCH_PATH)
             yield connection
         finally:
             connection.close()

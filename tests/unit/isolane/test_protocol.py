@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isolane.execution import check_kept
-from isolane.names import COST_KIND, VARIABLE
+from isolane.names import COST_KIND, RESOURCE_ID, VARIABLE
 from isolane.protocol import (
     COST_MAX,
     HEADER,
@@ -16,6 +16,7 @@ from isolane.protocol import (
     MAX_FRAME,
     MAX_OUTPUT,
     MAX_RESULT,
+    STEP_MAX,
     VERSION,
     Cancel,
     Catalogue,
@@ -31,6 +32,7 @@ from isolane.protocol import (
     Progress,
     ProtocolError,
     Ready,
+    Resource,
     Run,
     decode,
     dump,
@@ -38,6 +40,7 @@ from isolane.protocol import (
     frame_size,
 )
 from isolane.results import PAUSE_MAX_S, Code, StepError, StepResult
+from isolane.text import MESSAGE_MAX
 
 text = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40)
 integers = st.integers(min_value=-(2**63), max_value=2**63)
@@ -98,6 +101,14 @@ frames: st.SearchStrategy[Frame] = st.one_of(
         amount=st.floats(0, COST_MAX),
     ),
     st.builds(
+        Resource,
+        event=st.sampled_from(["disposed", "failed"]),
+        name=text,
+        resource_id=st.from_regex(RESOURCE_ID, fullmatch=True),
+        step=text,
+        error=text,
+    ),
+    st.builds(
         StepResult.succeeded,
         step=text,
         attempt=integers,
@@ -125,7 +136,7 @@ frames: st.SearchStrategy[Frame] = st.one_of(
     st.builds(Closed, errors=st.lists(text, max_size=3).map(tuple)),
 )
 
-LOG, RESULT = 67, 69
+LOG, RESULT, RESOURCE = 67, 69, 72
 
 
 def raw(number: int, payload: bytes, *, version: int = VERSION) -> bytes:
@@ -321,3 +332,29 @@ def test_a_step_that_returns_a_deeper_value_fails_as_with_all_that_cannot_be_kep
 )
 def test_what_an_attempt_sends_carries_its_nonce(frame: Frame) -> None:
     assert getattr(decode(encode(frame)), "nonce", None) == "n"
+
+
+def resource(**changes: Any) -> bytes:
+    fields = {"event": "disposed", "name": "db", "resource_id": f"database_{1:032x}"} | changes
+    return raw(RESOURCE, json.dumps(fields).encode())
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"resource_id": "iso_1"}, "resource_id 'iso_1' is none"),
+        ({"step": "s" * (STEP_MAX + 1)}, f"step has {STEP_MAX + 1} characters"),
+        ({"error": "x" * (MESSAGE_MAX + 1)}, f"error has {MESSAGE_MAX + 1} characters"),
+        ({"event": "allocated", "error": "x"}, "error is nothing for allocated"),
+        ({"event": "reused", "error": "x"}, "error is nothing for reused"),
+    ],
+)
+def test_what_is_said_of_a_resource_is_bounded(changes: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ProtocolError, match=complaint):
+        decode(resource(**changes))
+
+
+def test_the_longest_that_may_be_said_of_a_resource_gets_through() -> None:
+    frame = decode(resource(step="s" * STEP_MAX, error="ü" * MESSAGE_MAX))
+    assert isinstance(frame, Resource)
+    assert (len(frame.step), len(frame.error)) == (STEP_MAX, MESSAGE_MAX)

@@ -33,6 +33,19 @@ def overcharge(ctx: NodeContext) -> None:
     time.sleep(60)
 
 
+@node("restless.use")
+def use(ctx: NodeContext) -> None:
+    """Ask for a resource."""
+    ctx.resource("chat")
+
+
+@node("restless.hide_handle")
+def hide_handle(ctx: NodeContext) -> None:
+    """Open a resource, and have the context forget to close it."""
+    ctx.resource("chat")
+    ctx._execution.handles.scope.teardown._undos.clear()
+
+
 @node("restless.leave_forger")
 def leave_forger(ctx: NodeContext, *, with_result: bool) -> None:
     """Leave a thread behind that speaks for the next attempt."""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from executions.semantics.holdings import MAX_HANDLES, Ended, Holdings
+from executions.semantics.holdings import MAX_FRAMES, MAX_HANDLES, Ended, Holdings
 from isolane.protocol import Grant, ProtocolError, Resource, ResourceEvent
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,8 +20,10 @@ def handle(number: int) -> str:
     return f"database_{number:032x}"
 
 
-def said(event: ResourceEvent, number: int = 1, name: str = "db", error: str = "") -> Resource:
-    return Resource(event=event, name=name, resource_id=handle(number), step="s1", error=error)
+def said(
+    event: ResourceEvent, number: int = 1, name: str = "db", step: str = "s1", error: str = ""
+) -> Resource:
+    return Resource(event=event, name=name, resource_id=handle(number), step=step, error=error)
 
 
 class Clock:
@@ -43,17 +45,17 @@ def holdings() -> Holdings:
 def test_a_handle_is_open_from_its_allocation_to_its_disposal(holdings: Holdings) -> None:
     opened = holdings.hear(said("allocated"))
     assert (opened.ended, opened.closed_at, opened.definition) == (Ended.OPEN, None, "billing")
-    assert holdings.open_handles() == 1
     closed = holdings.hear(said("disposed"))
     assert closed.ended is Ended.DISPOSED
     assert closed.closed_at is not None
     assert closed.closed_at > opened.opened_at
-    assert holdings.open_handles() == 0
+    assert holdings.killed() == []
 
 
 def test_a_reuse_changes_nothing(holdings: Holdings) -> None:
     opened = holdings.hear(said("allocated"))
-    assert holdings.hear(said("reused")) is opened
+    assert holdings.hear(said("reused", step="s2")) is opened
+    assert holdings.hear(said("reused", step="")) is opened  # what is eager may come late
 
 
 def test_what_never_came_to_be_has_failed_at_once(holdings: Holdings) -> None:
@@ -91,8 +93,18 @@ def test_what_was_issued_does_not_go_with_the_runtime(holdings: Holdings) -> Non
         said("reused", 2),
         said("allocated", 1),
         said("failed", 1),
+        said("reused", 1),
+        Resource(event="allocated", name="db", resource_id=f"cache_{2:032x}"),
     ],
-    ids=["not granted", "disposed unknown", "reused unknown", "allocated twice", "failed twice"],
+    ids=[
+        "not granted",
+        "disposed unknown",
+        "reused unknown",
+        "allocated twice",
+        "failed twice",
+        "reused by the step that opened it",
+        "of another type",
+    ],
 )
 def test_a_runtime_is_not_believed_what_cannot_be(holdings: Holdings, frame: Resource) -> None:
     holdings.hear(said("allocated"))
@@ -111,9 +123,9 @@ def test_two_names_of_one_definition_share_a_handle() -> None:
     holdings = Holdings(now=Clock())
     holdings.granted([grant("a"), grant("b"), grant("c", definition="other")])
     opened = holdings.hear(said("allocated", name="a"))
-    assert holdings.hear(said("reused", name="b")) is opened
-    with pytest.raises(ProtocolError):
-        holdings.hear(said("reused", name="c"))
+    assert holdings.hear(said("reused", name="b", step="s2")) is opened
+    with pytest.raises(ProtocolError, match="no handle"):
+        holdings.hear(said("reused", name="c", step="s3"))
 
 
 def test_only_what_has_changed_is_written_again(holdings: Holdings) -> None:
@@ -140,3 +152,97 @@ def test_what_was_never_issued_has_to_be_revoked_by_nobody(holdings: Holdings) -
     assert (failed.ended, failed.error) == (Ended.FAILED, "not issued")
     holdings.written(holdings.unwritten())
     assert holdings.gone() == ["iso_1"]
+
+
+def test_a_step_is_told_once_that_it_uses_a_handle(holdings: Holdings) -> None:
+    for number in (1, 2):
+        holdings.hear(said("allocated", number))
+        holdings.hear(said("reused", number, step="s2"))
+    with pytest.raises(ProtocolError, match=r"'s2' has database_0+1 already"):
+        holdings.hear(said("reused", 1, step="s2"))
+
+
+@pytest.mark.parametrize("event", ["reused", "disposed"])
+def test_what_could_not_be_closed_is_spoken_of_no_more(
+    holdings: Holdings, event: ResourceEvent
+) -> None:
+    holdings.hear(said("allocated"))
+    holdings.hear(said("disposed", error="it hangs"))
+    with pytest.raises(ProtocolError, match="no handle"):
+        holdings.hear(said(event, step="s2"))
+    assert len(holdings.killed()) == 1
+
+
+def test_a_step_cannot_fill_the_log(holdings: Holdings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_FRAMES > 2 * MAX_HANDLES + 50 * 1000  # resources and steps of the largest blueprint
+    monkeypatch.setattr("executions.semantics.holdings.MAX_FRAMES", 3)
+    holdings.hear(said("allocated"))
+    for step in ("s2", "s3"):
+        holdings.hear(said("reused", step=step))
+    with pytest.raises(ProtocolError, match="more than 3 frames"):
+        holdings.hear(said("disposed"))
+
+
+def test_a_handle_is_opened_by_a_step_of_the_run_or_by_the_context() -> None:
+    holdings = Holdings(now=Clock())
+    holdings.granted([grant()], steps=["fetch", "pay"])
+    holdings.hear(said("allocated", step="fetch"))
+    holdings.hear(said("reused", step="pay"))
+    holdings.hear(said("disposed", step=""))
+    with pytest.raises(ProtocolError, match="'s1' is no step of this run"):
+        holdings.hear(said("allocated", 2))
+
+
+@pytest.mark.parametrize("step", ["\x1b[2J", "Pay", "a b", "a\n"])
+def test_where_the_steps_are_not_known_their_names_have_a_form(
+    holdings: Holdings, step: str
+) -> None:
+    with pytest.raises(ProtocolError, match="is no step"):
+        holdings.hear(said("allocated", step=step))
+
+
+# --- what was issued is not the runtime's
+@pytest.mark.parametrize("event", ["allocated", "failed", "reused", "disposed"])
+def test_a_runtime_cannot_speak_of_what_was_issued(
+    holdings: Holdings, event: ResourceEvent
+) -> None:
+    holdings.issued(grant(), "database.role", handle(1))  # a name as handles have it
+    with pytest.raises(ProtocolError):
+        holdings.hear(said(event))
+    assert (holdings.gone(), holdings.unwritten(), holdings.killed()) == ([], [], [])
+    assert holdings.revoked(handle(1)).type == "database.role"
+
+
+@pytest.mark.parametrize("error", ["", "unreachable"])
+def test_two_things_of_one_name_are_gone_when_both_are(holdings: Holdings, error: str) -> None:
+    holdings.issued(grant(), "cache.keys", "exec:1")
+    holdings.issued(grant(), "cache.user", "exec:1")
+    holdings.revoked("exec:1", error)
+    assert holdings.gone() == []
+    last = holdings.revoked("exec:1")
+    (record,) = holdings.unwritten()  # the database has one for each name
+    assert record is last
+    if error:  # one of them is still there
+        assert (holdings.gone(), last.ended, last.error) == ([], Ended.OPEN, error)
+    else:
+        assert (holdings.gone(), last.ended) == (["exec:1"], Ended.DISPOSED)
+
+
+def test_of_two_things_of_one_name_the_one_that_was_made_is_not_forgotten(
+    holdings: Holdings,
+) -> None:
+    holdings.issued(grant(), "cache.keys", "exec:1")
+    holdings.issued(grant(), "cache.user", "exec:1")
+    assert holdings.never_made("exec:1", "not issued").ended is Ended.OPEN
+    assert holdings.gone() == []
+    assert holdings.revoked("exec:1").ended is Ended.DISPOSED
+
+
+def test_what_is_issued_after_all_is_there_again(holdings: Holdings) -> None:
+    holdings.issued(grant(), "database.role", "iso_1")
+    holdings.never_made("iso_1", "not issued")
+    holdings.written(holdings.unwritten())
+    again = holdings.issued(grant(), "database.role", "iso_1")
+    assert holdings.gone() == []
+    assert list(holdings.unwritten()) == [again]  # its record says that it failed
+    assert holdings.revoked("iso_1").ended is Ended.DISPOSED

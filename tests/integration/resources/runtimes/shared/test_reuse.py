@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.protocol import Log
+from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
 from resources.runtimes.base import Placement, PoolExhaustedError, RuntimeStartError
 from resources.runtimes.shared import SharedBackend, SharedRuntime
@@ -56,6 +56,32 @@ def test_what_a_step_changed_in_the_process_is_set_back_for_the_next_run(start: 
     assert driver.output("restless.look") == before
     driver.output("test.speak")
     assert driver.frames[0] == Log(step="pay", level="info", message="printed")
+
+
+@pytest.mark.parametrize(
+    ("uses", "events", "errors"),
+    [
+        ("restless.use", ["allocated", "disposed"], ()),
+        ("restless.hide_handle", ["allocated"], ("handles that were not closed: 1",)),
+    ],
+)
+def test_a_runner_is_used_again_only_if_it_said_that_all_handles_are_closed(
+    backend: SharedBackend, start: Start, uses: str, events: list[str], errors: tuple[str, ...]
+) -> None:
+    config = {"provider": "echo", "model": "m"}
+    grant = Grant(
+        name="chat", type="model", definition="d", scope="execution", config=config, secrets={}
+    )
+    heard: list[Resource] = []
+    first = backend.start(PLACEMENT, grants=[grant], on_resource=heard.append)
+    assert isinstance(first, SharedRuntime)
+    first.open()
+    Driver(first).output(uses)
+    assert first.close(5) == errors
+    assert [frame.event for frame in heard] == events
+    second = start(tenant_id="acme", execution_id="e2")
+    assert (second.pid == first.pid) == (not errors)
+    assert is_gone(first.pid) == bool(errors)
 
 
 def test_what_a_step_patched_is_seen_by_its_own_tenant_only(start: Start) -> None:
