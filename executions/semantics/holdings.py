@@ -2,7 +2,6 @@
 
 import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -51,7 +50,6 @@ class Holdings:
         # By their ids, of which none is in both: what was issued is not the runtime's to speak of.
         self._handles: dict[str, Holding] = {}
         self._issued: dict[str, Holding] = {}
-        self._things: Counter[str] = Counter()  # issued under one name, and not yet gone
         self._used: set[tuple[str, str]] = set()  # handles, and the steps that they were handed to
         self._frames = 0
         self._unwritten: set[str] = set()
@@ -83,10 +81,7 @@ class Holdings:
             return self._end(held, Ended.OPEN if frame.error else Ended.DISPOSED, frame.error)
 
     def issued(self, grant: Grant, kind: str, far_id: str) -> Holding:
-        """Something exists at a far side, or is about to, until it is revoked; it is in the ledger already.
-
-        Things of several kinds may have one name there; then they have one record, which ends with the last of them.
-        """
+        """Something exists at a far side, or is about to, until it is revoked; it is in the ledger already."""
         holding = Holding(
             resource_id=far_id,
             name=grant.name,
@@ -97,21 +92,18 @@ class Holdings:
             issued=True,
         )
         with self._lock:
-            known = self._issued.setdefault(far_id, holding)
-            self._things[far_id] += 1
-            if known.ended:  # tried again, and its record says otherwise
-                self._keep(holding)
+            self._issued[far_id] = holding
         return holding
 
     def revoked(self, far_id: str, error: str = "") -> Holding:
         """It was taken away again; with an error it may still be there, and the sweeper goes on."""
         with self._lock:
-            return self._gone(far_id, Ended.OPEN if error else Ended.DISPOSED, error)
+            return self._end(self._issued[far_id], Ended.OPEN if error else Ended.DISPOSED, error)
 
     def never_made(self, far_id: str, error: str) -> Holding:
         """It was to be issued, and certainly was not."""
         with self._lock:
-            return self._gone(far_id, Ended.FAILED, error)
+            return self._end(self._issued[far_id], Ended.FAILED, error)
 
     def killed(self) -> list[Holding]:
         """The runtime is gone, and every handle in it."""
@@ -134,6 +126,9 @@ class Holdings:
             for holding in holdings:
                 if self._held(holding.resource_id) is holding:
                     self._unwritten.discard(holding.resource_id)
+
+    def _held(self, resource_id: str) -> Holding:
+        return self._handles.get(resource_id) or self._issued[resource_id]
 
     def _open_handles(self) -> list[Holding]:
         return [held for held in self._handles.values() if not held.ended]
@@ -187,14 +182,6 @@ class Holdings:
             for name, other in self._granted.items()
             if (other.definition, other.scope) == (grant.definition, grant.scope)
         }
-
-    def _gone(self, far_id: str, ended: Ended, error: str) -> Holding:
-        held = self._issued[far_id]
-        if ended:
-            self._things[far_id] = max(self._things[far_id] - 1, 0)
-            if self._things[far_id]:
-                return self._end(held, Ended.OPEN, held.error)
-        return self._end(held, ended, error)
 
     def _end(self, held: Holding, ended: Ended, error: str) -> Holding:
         closed_at = max(self._now(), held.opened_at) if ended else None

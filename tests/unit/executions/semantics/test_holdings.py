@@ -211,38 +211,3 @@ def test_a_runtime_cannot_speak_of_what_was_issued(
         holdings.hear(said(event))
     assert (holdings.gone(), holdings.unwritten(), holdings.killed()) == ([], [], [])
     assert holdings.revoked(handle(1)).type == "database.role"
-
-
-@pytest.mark.parametrize("error", ["", "unreachable"])
-def test_two_things_of_one_name_are_gone_when_both_are(holdings: Holdings, error: str) -> None:
-    holdings.issued(grant(), "cache.keys", "exec:1")
-    holdings.issued(grant(), "cache.user", "exec:1")
-    holdings.revoked("exec:1", error)
-    assert holdings.gone() == []
-    last = holdings.revoked("exec:1")
-    (record,) = holdings.unwritten()  # the database has one for each name
-    assert record is last
-    if error:  # one of them is still there
-        assert (holdings.gone(), last.ended, last.error) == ([], Ended.OPEN, error)
-    else:
-        assert (holdings.gone(), last.ended) == (["exec:1"], Ended.DISPOSED)
-
-
-def test_of_two_things_of_one_name_the_one_that_was_made_is_not_forgotten(
-    holdings: Holdings,
-) -> None:
-    holdings.issued(grant(), "cache.keys", "exec:1")
-    holdings.issued(grant(), "cache.user", "exec:1")
-    assert holdings.never_made("exec:1", "not issued").ended is Ended.OPEN
-    assert holdings.gone() == []
-    assert holdings.revoked("exec:1").ended is Ended.DISPOSED
-
-
-def test_what_is_issued_after_all_is_there_again(holdings: Holdings) -> None:
-    holdings.issued(grant(), "database.role", "iso_1")
-    holdings.never_made("iso_1", "not issued")
-    holdings.written(holdings.unwritten())
-    again = holdings.issued(grant(), "database.role", "iso_1")
-    assert holdings.gone() == []
-    assert list(holdings.unwritten()) == [again]  # its record says that it failed
-    assert holdings.revoked("iso_1").ended is Ended.DISPOSED

@@ -217,3 +217,14 @@ def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
         run_link(links, placement, "s1")
     assert backend_of(machine).runs == []
     assert far.there == set()
+
+
+def test_an_issuer_that_plans_one_name_twice_is_refused_before_anything_is_made(
+    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    things = far.things
+    monkeypatch.setattr(far, "things", lambda ask: [*things(ask), *things(ask)])
+    placement = begin(acme, machine, "work")
+    with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
+        run_link(links, placement, "s1")
+    assert (far.seen, issued(), records(acme)) == ([], 0, [])
