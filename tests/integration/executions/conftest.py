@@ -6,6 +6,7 @@ import pytest
 
 from executions.worker.links import Links
 from executions.worker.machine import Machine
+from orchestrator.core.logs import unbind
 from tenants.scope import TenantRef
 from tests.factories import everything_of, make_machine, make_placed
 
@@ -17,9 +18,10 @@ def machine(database: None) -> Machine:
 
 
 @pytest.fixture
-def links(machine: Machine) -> Links:
-    """Its links."""
-    return Links(machine)
+def links(machine: Machine) -> Iterator[Links]:
+    """Its links; what one that did not end has bound to this thread's log lines goes with them."""
+    yield Links(machine)
+    unbind()
 
 
 @pytest.fixture
