@@ -5,7 +5,8 @@ Model: the main thread runs steps, `async def` ones on the execution's own event
 thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
 Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left
 open is torn down at CLOSE, left processes are killed, and what was left (threads, processes,
-sockets) is reported. What becomes of a resource is said before the answer to OPEN, RUN and CLOSE.
+sockets) is reported. What becomes of a resource is said before the answer to OPEN, RUN and CLOSE: that one was opened
+at once, all else within a second.
 Failure: a gone worker ends all descendants and the whole process group at once; a broken protocol
 ends the process.
 """
@@ -38,6 +39,7 @@ from isolane.protocol import (
     Open,
     ProtocolError,
     Ready,
+    Resource,
     Run,
 )
 from isolane.results import Code, StepError, StepResult
@@ -48,6 +50,10 @@ EXIT_PROTOCOL = 4
 # Captured from one attempt and sent; the worker counts for itself, and takes fewer.
 LINES_MAX = 2000
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
+_NOT_URGENT = frozenset(
+    {"reused", "disposed"}
+)  # while what was opened must be known to whoever kills this process
+_HELD_SECONDS = 1.0  # for which what need not be known at once may wait for the next frame
 
 
 class Session:
@@ -64,6 +70,9 @@ class Session:
         self._modules = 0  # when it was last looked
         self._lines = 0  # of the attempt that runs
         self._is_granted = False  # whether the open execution was given resources
+        self._is_cancelled = (
+            False  # whether the execution of the last OPEN that was read was asked to stop
+        )
 
     def install(self) -> None:
         """Capture what Python code prints and logs, and keep forked children off the stream."""
@@ -96,9 +105,13 @@ class Session:
                 os._exit(EXIT_PROTOCOL)
 
     def _open(self, frame: Open) -> None:
-        # The baseline first: what is opened with the context must be gone when it closes.
-        self._baseline = Baseline()
+        # Before anything is opened: what an execution opens must be gone when it closes. Once is enough, since a
+        # process that could not return to it serves no other.
+        if self._baseline is None:
+            self._baseline = Baseline()
         self._execution = Execution(frame, self._say)
+        if self._is_cancelled:  # read while this was still to be done
+            self._execution.cancel()
         self._is_granted = bool(frame.resources)
         self._execution.handles.open_eager()
         self._stream.send(Ready())
@@ -142,9 +155,17 @@ class Session:
             gc.freeze()
 
     def _read(self) -> None:
+        busy = False
         try:
             while True:
-                self._accept(self._stream.receive())
+                try:
+                    frame = self._stream.receive(_HELD_SECONDS if busy else None)
+                except TimeoutError:
+                    self._stream.flush()
+                    busy = self._execution is not None
+                    continue
+                busy = True
+                self._accept(frame)
         except ProtocolError:
             os._exit(EXIT_PROTOCOL)
         finally:
@@ -153,15 +174,21 @@ class Session:
     def _accept(self, frame: Frame) -> None:
         match frame:
             case Cancel():
-                # The worker asks only between READY and CLOSE; later it means nothing.
+                # The worker asks only between OPEN and CLOSE; later it means nothing.
+                self._is_cancelled = True
                 if self._execution is not None:
                     self._execution.cancel()
             case Keepalive():
                 pass
             case _:
+                if isinstance(frame, Open):
+                    self._is_cancelled = False
                 self._inbox.put(frame)
 
     def _say(self, frame: Frame) -> None:
+        if isinstance(frame, Resource) and frame.event in _NOT_URGENT:
+            self._stream.hold(frame)
+            return
         self._capture.catch_up()
         self._stream.send(frame)
 

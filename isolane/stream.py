@@ -31,7 +31,8 @@ class Stream:
         self._received = bytearray()
         self._lock = threading.Lock()
         self._sender: int | None = None  # the thread that holds the lock
-        self._late: deque[bytes] = deque()
+        self._held: deque[bytes] = deque()  # what goes before the next frame
+        self._late: deque[bytes] = deque()  # what goes after it
 
     def send(self, frame: Frame, timeout: float | None = None) -> None:
         """Send a frame, waiting at most timeout seconds for a peer that does not read."""
@@ -40,10 +41,23 @@ class Stream:
             # A finaliser ran and printed while this very thread was sending: its frame comes next.
             self._late.append(data)
             return
+        self._send(data, deadline)
+
+    def hold(self, frame: Frame) -> None:
+        """Send a frame together with the next one, or with `flush`: that wakes the peer once instead of twice."""
+        self._held.append(encode(frame))
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if self._held and not self.sending():
+            self._send(b"", None)
+
+    def _send(self, data: bytes, deadline: float | None) -> None:
         with self._lock:
             self._sender = threading.get_ident()
             try:
-                self._write(data, deadline)
+                held = [self._held.popleft() for _ in range(len(self._held))]
+                self._write(b"".join([*held, data]) if held else data, deadline)
                 while self._late:
                     self._write(self._late.popleft(), deadline)
             finally:

@@ -54,5 +54,8 @@ class BareRuntime(SharedRuntime):
             super().open()
             self._greeted.add(self._child)
 
+    def begin_close(self) -> None:
+        """Leave it open."""
+
     def _teardown(self, timeout: float) -> tuple[str, ...]:
         return ()

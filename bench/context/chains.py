@@ -12,7 +12,8 @@ CHAINS = {
     "query": "one database, a trivial query per step",
     "sleep": "one database, a query of 20 ms per step",
 }
-MODES = ("on", "off")
+# On: with the context. Off: the same work without it. Kept: off, and with one connection for all runs, for ever.
+BASELINES = {"plain": ("off",), "query": ("off", "kept"), "sleep": ("off", "kept")}
 # How RUNTIMES of bench.context.settings names the runners without a context.
 OFF_LEVEL = "process"
 
@@ -29,41 +30,49 @@ class Contender(NamedTuple):
 
     @property
     def visits(self) -> bool:
-        """Whether each of its runs opens a connection."""
+        """Whether its runs open connections that bear their names."""
         return self.chain != "plain" and self.mode == "on"
 
 
 CONTENDERS = {
-    one.name: one for one in (Contender(chain, mode) for chain in CHAINS for mode in MODES)
+    one.name: one
+    for one in (Contender(chain, mode) for chain in CHAINS for mode in ("on", *BASELINES[chain]))
 }
 
 
 def turns(rounds: int) -> Iterator[tuple[int, Contender]]:
-    """Round and contender: both modes of a chain one after the other, the first of them by turns."""
+    """Round and contender: the modes of a chain one after the other, forth and back by turns."""
     for number in range(rounds):
-        for chain in CHAINS:
-            for mode in MODES if number % 2 == 0 else reversed(MODES):
+        for chain, baselines in BASELINES.items():
+            modes = ("on", *baselines)
+            for mode in modes if number % 2 == 0 else reversed(modes):
                 yield number, Contender(chain, mode)
 
 
 def document(contender: Contender, address_file: str, steps: int) -> dict[str, Any]:
     """The blueprint; without the context it declares nothing, and its steps know the address themselves."""
-    step = _step(contender, address_file)
-    links = [{"key": f"s{number}", **step} for number in range(steps)]
+    links = [
+        {"key": f"s{number}", **_step(contender, address_file, number, steps)}
+        for number in range(steps)
+    ]
     return {"name": f"{contender.name}-{steps}", **_fields(contender), "steps": links}
 
 
-def _step(contender: Contender, address_file: str) -> dict[str, Any]:
+def _step(contender: Contender, address_file: str, number: int, steps: int) -> dict[str, Any]:
     if contender.chain == "plain":
         return {"uses": "data.map", "with": {"values": {}}}
     slow = {"slow": contender.chain == "sleep"}
     if contender.mode == "on":
         return {"uses": "bench.scoped", "with": slow}
-    return {"uses": "bench.global", "with": {**slow, "address_file": address_file}}
+    legacy = {**slow, "address_file": address_file}
+    if contender.mode == "kept":
+        return {"uses": "bench.kept", "with": legacy}
+    ends = {"is_first": number == 0, "is_last": number == steps - 1}
+    return {"uses": "bench.by_hand", "with": {**legacy, **ends}}
 
 
 def _fields(contender: Contender) -> dict[str, Any]:
-    if contender.mode == "off":
+    if contender.mode != "on":
         return {"isolation": OFF_LEVEL}
     if contender.chain == "plain":
         return {}

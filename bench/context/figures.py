@@ -1,14 +1,16 @@
-"""What the context costs: ON against OFF within each round. Pure."""
+"""What the context costs: with it against each way of doing without, within each round. Pure."""
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.context.chains import CHAINS, Contender
+from bench.context.chains import BASELINES, Contender
 from bench.context.visits import Visits
 from bench.figures import Sample, Spread, spread
 
 LIMIT = 10.0  # percent
+DOUBT = 0.05  # how often a median may lie outside of what is said of it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +43,7 @@ class Cost:
 
     on: Spread
     off: Spread
-    percent: Spread
+    percent: Spread  # least and most: between which the median of more rounds would lie
 
     @property
     def is_under_limit(self) -> bool:
@@ -49,16 +51,17 @@ class Cost:
         return self.percent.median < LIMIT
 
     @property
-    def is_unanimous(self) -> bool:
-        """Whether all rounds are on the same side of the limit."""
-        return (self.percent.most < LIMIT) or (self.percent.least >= LIMIT)
+    def is_certain(self) -> bool:
+        """Whether so is all of where it may lie."""
+        return self.is_under_limit == (self.percent.most < LIMIT) == (self.percent.least < LIMIT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One chain."""
+    """One chain, against one way of doing without the context."""
 
     chain: str
+    baseline: str
     run_ms: Cost  # of a run under load: one second by the runs that ended in it
     idle_ms: Cost
     cpu_ms: Cost
@@ -69,18 +72,42 @@ class Row:
 
 
 def rows(measured: Sequence[Measured]) -> list[Row]:
-    """One per chain that was measured."""
-    chains = [chain for chain in CHAINS if any(one.contender.chain == chain for one in measured)]
-    return [_row(chain, measured) for chain in chains]
+    """One per chain and baseline that were measured."""
+    seen = {one.contender for one in measured}
+    return [
+        _row(chain, baseline, measured)
+        for chain, baselines in BASELINES.items()
+        for baseline in baselines
+        if {Contender(chain, "on"), Contender(chain, baseline)} <= seen
+    ]
 
 
-def _row(chain: str, measured: Sequence[Measured]) -> Row:
-    on, off = (_of(chain, mode, measured) for mode in ("on", "off"))
+def middle(values: Sequence[float]) -> Spread:
+    """The median, and the two values between which it lies for all but DOUBT (of few values: the first and the last).
+
+    By the sign test: however values are distributed, each is above the true median as often as below.
+    """
+    ordered, outside = sorted(values), 0
+    while 2 * _tail(len(ordered), outside + 2) <= DOUBT:
+        outside += 1
+    return Spread(
+        median=statistics.median(ordered), least=ordered[outside], most=ordered[-1 - outside]
+    )
+
+
+def _tail(throws: int, fewer_than: int) -> float:
+    """How likely a coin is to show heads less often than that."""
+    return float(sum(math.comb(throws, heads) for heads in range(fewer_than)) / 2**throws)
+
+
+def _row(chain: str, baseline: str, measured: Sequence[Measured]) -> Row:
+    on, off = (_of(chain, mode, measured) for mode in ("on", baseline))
     visitors = [one for one in on if one.contender.visits]
     runs = sum(one.runs for one in visitors)
     came = sum(one.visits.connections for one in visitors)
     return Row(
         chain=chain,
+        baseline=baseline,
         run_ms=_cost(on, off, lambda one: 1000 / one.sample.rate),
         idle_ms=_cost(on, off, lambda one: one.latency_ms),
         cpu_ms=_cost(on, off, lambda one: one.cpu_ms),
@@ -101,7 +128,7 @@ def _cost(
 ) -> Cost:
     with_it, without = [figure(one) for one in on], [figure(one) for one in off]
     added = [(mine / theirs - 1) * 100 for mine, theirs in zip(with_it, without, strict=True)]
-    return Cost(on=spread(with_it), off=spread(without), percent=spread(added))
+    return Cost(on=spread(with_it), off=spread(without), percent=middle(added))
 
 
 def _by_process(measured: Sequence[Measured]) -> dict[str, float]:

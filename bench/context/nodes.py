@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 RESOURCE = "shop"
-GLOBAL_NAME = "bench-global"
 _QUERY = "SELECT pg_backend_pid() AS pid"
 _SLOW_QUERY = "SELECT pg_backend_pid() AS pid, pg_sleep(0.02)"
 
-# The anti-pattern on purpose: one connection for all runs that this process will ever see.
-_kept: dict[str, "Connection[dict[str, Any]]"] = {}
+# The anti-patterns on purpose. A runner has one run at a time, and without a context nobody ends what it leaves.
+_kept: dict[str, "Connection[dict[str, Any]]"] = {}  # for all runs that this process will ever see
+_by_hand: list["Connection[dict[str, Any]]"] = []  # of the run that is here now
 
 
 @node("bench.scoped")
@@ -23,11 +23,24 @@ def scoped(ctx: NodeContext, *, slow: bool) -> int:
     return _asked(ctx.resource(RESOURCE), slow=slow)
 
 
-@node("bench.global")
-def unscoped(ctx: NodeContext, *, slow: bool, address_file: str) -> int:
+@node("bench.by_hand")
+def by_hand(
+    ctx: NodeContext, *, slow: bool, address_file: str, is_first: bool, is_last: bool
+) -> int:
+    """Ask through a connection that the first step opens and the last one closes, if it comes to that."""
+    if is_first:
+        _by_hand.append(_connected(address_file))
+    pid = _asked(_by_hand[-1], slow=slow)
+    if is_last:
+        _by_hand.pop().close()
+    return pid
+
+
+@node("bench.kept")
+def kept(ctx: NodeContext, *, slow: bool, address_file: str) -> int:
     """Ask through the connection of the process."""
     if address_file not in _kept:
-        _kept[address_file] = _connected(Path(address_file).read_text(encoding="utf-8"))
+        _kept[address_file] = _connected(address_file)
     return _asked(_kept[address_file], slow=slow)
 
 
@@ -36,10 +49,11 @@ def _asked(connection: "Connection[dict[str, Any]]", *, slow: bool) -> int:
     return int(row["pid"]) if row else 0
 
 
-def _connected(address: str) -> "Connection[dict[str, Any]]":
+def _connected(address_file: str) -> "Connection[dict[str, Any]]":
     import psycopg  # noqa: PLC0415 - the driver that imports this module for names needs none
     from psycopg.rows import dict_row  # noqa: PLC0415
 
+    address = Path(address_file).read_text(encoding="utf-8")
     return psycopg.connect(
-        address, application_name=GLOBAL_NAME, autocommit=True, row_factory=dict_row
+        address, application_name="bench-legacy", autocommit=True, row_factory=dict_row
     )

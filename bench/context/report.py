@@ -20,15 +20,17 @@ def tables(measured: Sequence[Measured]) -> Iterator[Table]:
 
 def verdicts(measured: Sequence[Measured]) -> Iterator[str]:
     """One line for each figure and each count of connections."""
-    for row in rows(measured):
+    found = rows(measured)
+    for row in found:
         for what, cost in (("under load", row.run_ms), ("idle", row.idle_ms)):
             word = "under" if cost.is_under_limit else "NOT under"
-            rounds = "in every round" if cost.is_unanimous else "but not in every round"
+            doubt = "" if cost.is_certain else ", but not for certain"
             percent = f"{cost.percent.median:+.1f} %"
-            yield f"{row.chain}, {what}: {percent}, {word} {LIMIT:.0f} %, {rounds}"
+            yield f"{row.chain} against {row.baseline}, {what}: {percent}, {word} {LIMIT:.0f} %{doubt}"
+    for chain, row in {row.chain: row for row in found}.items():
         if row.connections is not None:
             word = "exactly one per run" if row.one_each else "NOT exactly one per run"
-            yield f"{row.chain}, connections: {word} ({row.connections:.3f})"
+            yield f"{chain}, connections: {word} ({row.connections:.3f})"
 
 
 def document(
@@ -48,14 +50,14 @@ def document(
 
 
 def _costs(found: Sequence[Row]) -> Table:
-    table = Table("chain", "figure", title="ten steps, with the context and without")
-    for heading in ("on", "off", "added %"):
+    table = Table("chain", "without", "figure", title="ten steps, with the context and without")
+    for heading in ("with", "without", "added %"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in found:
         table.add_section()
-        table.add_row(row.chain, "runs/s", *_rates(row.run_ms))
-        table.add_row("", "idle ms", *_cells(row.idle_ms))
-        table.add_row("", "CPU ms/run", *_cells(row.cpu_ms))
+        table.add_row(row.chain, row.baseline, "runs/s", *_rates(row.run_ms))
+        table.add_row("", "", "idle ms", *_cells(row.idle_ms))
+        table.add_row("", "", "CPU ms/run", *_cells(row.cpu_ms))
     table.caption = "; ".join(f"{chain}: {what}" for chain, what in CHAINS.items())
     return table
 
@@ -70,14 +72,14 @@ def _cells(cost: Cost) -> list[str]:
 
 
 def _processes(found: Sequence[Row]) -> Table:
-    table = Table("chain", "process", title="CPU ms per run")
-    for heading in ("on", "off"):
+    table = Table("chain", "without", "process", title="CPU ms per run")
+    for heading in ("with", "without"):
         table.add_column(heading, justify="right")
     for row in found:
         table.add_section()
         for kind in sorted({*row.cpu_on, *row.cpu_off}):
             on, off = row.cpu_on.get(kind, 0.0), row.cpu_off.get(kind, 0.0)
-            table.add_row(row.chain, kind, f"{on:.2f}", f"{off:.2f}")
+            table.add_row(row.chain, row.baseline, kind, f"{on:.2f}", f"{off:.2f}")
     return table
 
 

@@ -178,6 +178,9 @@ class Body:
         # Looked at once: a runtime that dies after the next step was claimed fails that step.
         comes_after = self._exit(decided)
         claim_next = comes_after is None and self._goes_on(decided)
+        if comes_after is not None and context.runtime is not None:
+            # Whatever the checkpoint comes to, no step begins in this context any more.
+            context.runtime.begin_close()
         holdings = context.holdings.unwritten()
         with run_scope(context.placement.tenant_id):
             written = write_checkpoint(

@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 def hear(context: OpenContext, frame: Resource) -> None:
     """Note what a runtime tells of a handle; ProtocolError if it cannot be."""
-    frame = replace(frame, error=context.run.memory.masker.mask(frame.error))
+    if frame.error:
+        frame = replace(frame, error=context.run.memory.masker.mask(frame.error))
     holding = context.holdings.hear(frame)
     failed = frame.event == "failed" or bool(frame.error)
     tell(context, "failed" if failed else frame.event, holding, step=frame.step)

@@ -12,6 +12,8 @@ from orchestrator.core.request_ids import current_request_id
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default=_NOTHING)
 
+_ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)  # json.dumps would make one for each line
+
 EXTRA_FIELDS = (
     "event",
     "actor",
@@ -62,7 +64,7 @@ class JsonFormatter(logging.Formatter):
         )
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return _ENCODER.encode(line)
 
 
 def _request_id(record: logging.LogRecord) -> str:

@@ -72,6 +72,10 @@ class Runtime(ABC):
         """
 
     @abstractmethod
+    def begin_close(self) -> None:
+        """Have the context torn down from now on, without waiting; nothing runs in it any more, and `close` follows."""
+
+    @abstractmethod
     def close(self, timeout: float) -> tuple[str, ...]:
         """Tear the context down within timeout seconds; return what went wrong. Repeatable."""
 

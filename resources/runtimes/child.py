@@ -18,9 +18,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import isolane
 from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, Resource, ToRunner
@@ -48,6 +49,7 @@ class Child:
         paths: Sequence[str | Path] = (),
     ) -> None:
         self._lock = threading.Lock()
+        self._owed: deque[type[Any]] = deque()  # what is still to come, in this order
         self._folder = _folder()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         ours, theirs = socket.socketpair()
@@ -113,20 +115,56 @@ class Child:
         self, frame: ToRunner, answer: type[F], timeout: float, on_resource: OnResource = ignore
     ) -> F:
         """Send a frame and return its answer; on anything else kill it and raise."""
+        deadline = time.monotonic() + timeout
+        self.post(frame, answer, timeout)
+        return self.answer(answer, deadline - time.monotonic(), on_resource)
+
+    def post(self, frame: ToRunner, answer: type[F], timeout: float) -> None:
+        """Send a frame whose answer is taken later; if that cannot be done kill it and raise."""
+        what = f"{type(frame).__name__} was not sent"
         try:
-            reply = self._exchange(frame, time.monotonic() + timeout, on_resource)
-            if isinstance(reply, answer):
-                return reply
-            reason = f"it sent {type(reply).__name__} instead of {answer.__name__}"
+            self.stream.send(frame, timeout)
         except TimeoutError:
-            reason = f"it did not answer within {timeout:g} s"
+            raise self._failed(what, f"it did not read within {timeout:g} s") from None
         except StreamClosedError:
-            reason = "it died"
+            raise self._failed(what, "it died") from None
         except ProtocolError as error:
-            reason = f"it broke the protocol: {error}"
+            raise self._failed(what, str(error)) from None
+        self._owed.append(answer)
+
+    @property
+    def owes(self) -> bool:
+        """Whether an answer is still to come."""
+        return bool(self._owed)
+
+    def answered(self, frame: Frame) -> None:
+        """Take a frame for the answer that was to come next, or raise ProtocolError."""
+        if not self._owed:
+            raise ProtocolError(f"it sent {type(frame).__name__}, which nobody asked for")
+        expected = self._owed.popleft()
+        if not isinstance(frame, expected):
+            raise ProtocolError(f"it sent {type(frame).__name__} instead of {expected.__name__}")
+
+    def answer(self, answer: type[F], timeout: float, on_resource: OnResource = ignore) -> F:
+        """Return the answer to a frame that was posted, after those before it; on anything else kill it and raise."""
+        deadline, what = time.monotonic() + timeout, f"no {answer.__name__} came"
+        try:
+            while True:
+                reply = self._reply(deadline, on_resource)
+                self.answered(reply)
+                if isinstance(reply, answer):
+                    return reply
+        except TimeoutError:
+            raise self._failed(what, f"it did not answer within {timeout:g} s") from None
+        except StreamClosedError:
+            raise self._failed(what, "it died") from None
+        except ProtocolError as error:
+            raise self._failed(what, f"it broke the protocol: {error}") from None
+
+    def _failed(self, what: str, reason: str) -> RuntimeStartError:
         self.kill()
         words = self.last_words() or self.obituary()
-        raise RuntimeStartError(f"{type(frame).__name__} failed, {reason}: {words}")
+        return RuntimeStartError(f"{what}, {reason}: {words}")
 
     def _end(self) -> None:
         complete = end_descendants(self.pid)
@@ -136,8 +174,7 @@ class Child:
         if not complete:  # it died before, and what it started is not below it any more
             end_strays(self._folder.path)
 
-    def _exchange(self, frame: ToRunner, deadline: float, on_resource: OnResource) -> Frame:
-        self.stream.send(frame, deadline - time.monotonic())
+    def _reply(self, deadline: float, on_resource: OnResource) -> Frame:
         while True:
             reply = self.stream.receive(deadline - time.monotonic())
             if isinstance(reply, Resource):

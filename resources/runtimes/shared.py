@@ -9,6 +9,7 @@ state stays with that tenant.
 Failure: a runner that was killed, died or left something behind is ended, and its place is free.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ from resources.runtimes.supervision import Supervision
 
 _KEPT = 2  # runners for each that may be at work
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
+_SEND_TIMEOUT = 1.0  # seconds for a runner that waits for frames to take one
 
 
 class _Idle(NamedTuple):
@@ -96,9 +98,10 @@ class SharedBackend(RuntimeBackend):
     ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
         with self._lock:
-            child = self._take(placement.tenant_number) or self._begin()
+            warm = self._take(placement.tenant_number)
+            child = warm or self._begin()
             self._busy.add(child)
-        return SharedRuntime(self, child, placement, grants, on_resource)
+        return SharedRuntime(self, child, placement, grants, on_resource, is_warm=warm is not None)
 
     def stop(self) -> None:
         """End all runners; those in use are disposed of by their users."""
@@ -149,14 +152,18 @@ class SharedRuntime(Runtime):
         placement: Placement,
         grants: Sequence[Grant],
         on_resource: OnResource,
+        *,
+        is_warm: bool = False,
     ) -> None:
         self._backend = backend
         self._child = child
+        self._is_warm = is_warm
         self._placement = placement
         self._grants = tuple(grants)
         self._on_resource = on_resource
         self._handles: set[str] = set()  # that were allocated, and not said to be closed
         self._opened = False
+        self._closing = False
         self._closed = False
         self._lock = threading.Lock()  # held over any look at `_closed` that is acted upon
 
@@ -180,8 +187,13 @@ class SharedRuntime(Runtime):
             epoch=self._placement.epoch,
             resources=self._grants,
         )
+        eager = any(grant.eager for grant in self._grants)
         self._grants = ()  # what they hold is kept no longer than it is needed
-        self._child.ask(identity, Ready, _START_TIMEOUT, self._hear)
+        if self._is_warm and not eager:
+            # It has imported everything and has nothing to wait for: its answer comes before that to the first step.
+            self._child.post(identity, Ready, _SEND_TIMEOUT)
+        else:
+            self._child.ask(identity, Ready, _START_TIMEOUT, self._hear)
         self._opened = True
 
     def run(
@@ -196,6 +208,13 @@ class SharedRuntime(Runtime):
             on_frame=on_frame,
             on_resource=self._hear,
         ).result()
+
+    def begin_close(self) -> None:
+        """Tell the runner; while it tears the context down, its worker has something to write."""
+        if self._opened and not self._closing and self.alive:
+            self._closing = True
+            with contextlib.suppress(RuntimeStartError):  # it is dead then, which `close` finds
+                self._child.post(Close(), Closed, _SEND_TIMEOUT)
 
     def close(self, timeout: float) -> tuple[str, ...]:
         """Tear the context down and give the runner back."""
@@ -218,8 +237,9 @@ class SharedRuntime(Runtime):
     def _teardown(self, timeout: float) -> tuple[str, ...]:
         if not self._opened or not self.alive:
             return ()
+        self.begin_close()
         try:
-            errors = self._child.ask(Close(), Closed, timeout, self._hear).errors
+            errors = self._child.answer(Closed, timeout, self._hear).errors
         except RuntimeStartError as error:
             return (str(error),)
         if self._handles and not errors:

@@ -115,6 +115,9 @@ class StubRuntime(Runtime):
         missing = fails(Code.SKILL_NOT_FOUND, f"the script has no node {run.uses}")
         return self._backend.script.get(run.uses, missing)(run, cancelled, on_frame)
 
+    def begin_close(self) -> None:
+        """Begin nothing: its end takes no time."""
+
     def close(self, timeout: float) -> tuple[str, ...]:
         """Note the end, once."""
         if self.placement not in self._backend.closed:

@@ -20,6 +20,7 @@ from isolane.protocol import (
     Log,
     Progress,
     ProtocolError,
+    Ready,
     Resource,
     Run,
 )
@@ -143,7 +144,10 @@ class Supervision:
                 # A thread that an earlier step left behind may still speak: not for this step.
                 ours = (frame.step, frame.nonce) == (self._run.step, self._run.nonce)
                 return self._admit(frame) if ours else None
-            case StepResult():
+            case Ready():
+                self._child.answered(frame)  # the OPEN that was sent before this RUN
+                return None
+            case StepResult() if not self._child.owes:
                 run = self._run
                 if (frame.step, frame.attempt, frame.nonce) != (run.step, run.attempt, run.nonce):
                     raise ProtocolError("StepResult: for another step or attempt")
@@ -180,7 +184,11 @@ class Supervision:
         self._child.kill()
         if self._cancelling:
             return self._failed(Code.CANCELLED, "cancelled")
-        return self._failed(Code.UNKNOWN_ERROR, f"the runtime died ({self._child.obituary()})")
+        how = self._child.obituary()
+        if self._child.owes:
+            message = f"the runtime died before its context was open ({how})"
+            return self._failed(Code.RESOURCE_ERROR, message)
+        return self._failed(Code.UNKNOWN_ERROR, f"the runtime died ({how})")
 
     def _end(self, code: Code, message: str) -> StepResult:
         self._child.kill()

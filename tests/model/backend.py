@@ -65,6 +65,7 @@ class ScriptedRuntime(Runtime):
     def __init__(self, backend: ScriptedBackend, placement: Placement) -> None:
         self._backend = backend
         self._alive = True
+        self._closing = False
         self.placement = placement
         self.closed = 0
 
@@ -79,9 +80,14 @@ class ScriptedRuntime(Runtime):
     def run(
         self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
     ) -> StepResult:
-        """Do what the driver says; nothing runs in a dead runtime."""
+        """Do what the driver says; nothing runs in a runtime that is dead, or told to close."""
         assert self._alive
+        assert not self._closing
         return self._backend.play(self, run, cancelled, on_frame)
+
+    def begin_close(self) -> None:
+        """Let nothing run from now on."""
+        self._closing = True
 
     def close(self, timeout: float) -> tuple[str, ...]:
         """Count."""

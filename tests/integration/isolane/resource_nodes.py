@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from typing import Any
 
 from isolane import NodeContext, node
@@ -20,6 +21,14 @@ def use_and_fail(ctx: NodeContext, *, name: str) -> None:
     """Leave by an exception."""
     ctx.resource(name)
     raise SystemExit(3)
+
+
+@node("resource.use_and_hang")
+def use_and_hang(ctx: NodeContext, *, name: str) -> None:
+    """Use it, and do nothing until asked to stop."""
+    ctx.resource(name)
+    while not ctx.cancelled:
+        time.sleep(0.01)
 
 
 @node("resource.keep")

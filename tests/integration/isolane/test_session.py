@@ -12,6 +12,7 @@ import pytest
 
 import isolane
 from isolane.protocol import (
+    Cancel,
     Close,
     Closed,
     Frame,
@@ -55,13 +56,17 @@ class Talk:
     def run(
         self, uses: str, step: str = "pay", **parameters: Any
     ) -> tuple[StepResult, list[tuple[str, str, str]]]:
-        run = Run(
-            step=step, uses=f"resource.{uses}", parameters=parameters, variables={}, attempt=1, seed=1,
-            timeout_s=30.0, idempotency_key="key",
-        )  # fmt: skip
-        *before, result = self._ask(run, StepResult)
+        *before, result = self._ask(a_run(uses, step, parameters), StepResult)
         assert isinstance(result, StepResult)
         return result, events(before)
+
+    def run_until_heard(self, uses: str, event: tuple[str, str, str], **parameters: Any) -> None:
+        """Run a step that ends only when it is told to, which it is when this was heard of it."""
+        self._stream.send(a_run(uses, event[2], parameters))
+        heard = self._stream.receive(20)
+        assert events([heard]) == [event]
+        self._stream.send(Cancel())
+        assert isinstance(self._stream.receive(20), StepResult)
 
     def close(self) -> tuple[tuple[str, ...], list[tuple[str, str, str]]]:
         *before, closed = self._ask(Close(), Closed)
@@ -78,6 +83,13 @@ class Talk:
         while not frames or not isinstance(frames[-1], answer):
             frames.append(self._stream.receive(20))
         return [frame for frame in frames if not isinstance(frame, Log)]
+
+
+def a_run(uses: str, step: str, parameters: dict[str, Any]) -> Run:
+    return Run(
+        step=step, uses=f"resource.{uses}", parameters=parameters, variables={}, attempt=1, seed=1,
+        timeout_s=30.0, idempotency_key="key",
+    )  # fmt: skip
 
 
 def events(frames: list[Frame]) -> list[tuple[str, str, str]]:
@@ -138,6 +150,15 @@ def test_ten_steps_share_one_connection_that_ends_with_the_context(
     said = [event for _, events in runs for event in events]
     expected = [("reused", "billing", f"s{number}") for number in range(1, 10)]
     assert said == [("allocated", "billing", "s0"), *expected]
+    assert talk.close() == ((), [("disposed", "billing", "")])
+
+
+def test_that_a_step_uses_a_handle_is_heard_while_it_still_does(
+    talk: Talk, customer: Customer
+) -> None:
+    talk.open(a_grant(customer))
+    talk.run_until_heard("use_and_hang", ("allocated", "billing", "s0"), name="billing")
+    talk.run_until_heard("use_and_hang", ("reused", "billing", "s1"), name="billing")
     assert talk.close() == ((), [("disposed", "billing", "")])
 
 

@@ -125,3 +125,40 @@ def test_a_frame_sent_while_the_same_thread_is_sending_comes_next(pair: Pair) ->
     stream.send(Close())
     peer = Stream(pair[1])
     assert [peer.receive(1) for _ in range(3)] == [Ready(), Cancel(), Close()]
+
+
+class Counting:
+    """A socket whose writes are counted."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.writes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sock, name)
+
+    def send(self, data: memoryview) -> int:
+        self.writes += 1
+        return self.sock.send(data)
+
+
+def test_what_is_held_goes_before_the_next_frame_and_with_it(pair: Pair) -> None:
+    counting = Counting(pair[0])
+    stream, peer = Stream(counting), Stream(pair[1])  # type: ignore[arg-type]
+    stream.hold(Cancel())
+    stream.hold(Close())
+    with pytest.raises(TimeoutError):
+        peer.receive(0.01)
+    stream.send(Ready())
+    assert [peer.receive(1) for _ in range(3)] == [Cancel(), Close(), Ready()]
+    assert counting.writes == 1
+
+
+def test_what_is_held_goes_alone_when_it_must(pair: Pair) -> None:
+    counting = Counting(pair[0])
+    stream, peer = Stream(counting), Stream(pair[1])  # type: ignore[arg-type]
+    stream.hold(Cancel())
+    stream.flush()
+    assert peer.receive(1) == Cancel()
+    stream.flush()
+    assert counting.writes == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.context.chains import Contender
-from bench.context.figures import Measured, rows
+from bench.context.figures import Measured, middle, rows
 from bench.context.visits import Visits
 from bench.figures import Sample
 
@@ -60,3 +60,20 @@ def test_each_run_of_a_chain_with_a_database_opens_one_connection() -> None:
     assert row.connections == 1.0
     (row,) = rows([*pair, measured("query-on", number=1, came=1), measured("query-off", number=1)])
     assert not row.one_each
+
+
+def test_a_chain_has_a_row_for_each_way_of_doing_without() -> None:
+    found = rows([measured("query-on"), measured("query-off"), measured("query-kept", rate=200)])
+    assert [(row.chain, row.baseline) for row in found] == [("query", "off"), ("query", "kept")]
+    assert [round(row.run_ms.percent.median) for row in found] == [0, 100]
+
+
+@pytest.mark.parametrize(
+    ("number", "least", "most"),
+    [(1, 0, 0), (5, 0, 4), (6, 0, 5), (9, 1, 7), (15, 3, 11), (20, 5, 14)],
+)
+def test_where_a_median_lies_is_told_by_the_sign_test(number: int, least: int, most: int) -> None:
+    """The ranks are those of the published tables, counted from 0."""
+    found = middle([float(value) for value in reversed(range(number))])
+    assert (found.least, found.most) == (least, most)
+    assert found.median == (number - 1) / 2
