@@ -74,7 +74,8 @@ def _environment() -> Undo:
     environ = dict(os.environ)
 
     def undo() -> None:
-        os.environ.clear()
+        for name in os.environ.keys() - environ.keys():
+            del os.environ[name]
         os.environ.update(environ)
 
     return undo
@@ -138,9 +139,10 @@ def _messages() -> Undo:
     warned = list(warnings.filters)
 
     def undo() -> None:
-        root.setLevel(level)
         root.handlers[:], root.filters[:] = handlers, filters
-        logging.disable(disabled)
+        if (root.level, root.manager.disable) != (level, disabled):
+            root.setLevel(level)
+            logging.disable(disabled)
         cast("list[Any]", warnings.filters)[:] = warned
 
     return undo

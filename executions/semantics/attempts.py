@@ -85,9 +85,7 @@ class Attempt:
         step = self.step
         uses, declared = self._called()
         parameters = resolve(declared, scope, "recover.with" if self._recovers_from else "with")
-        self._shown = parameters
-        if self._run.memory.is_masked:
-            self._shown = self._shown_parameters(declared, parameters)
+        self._shown = self._shown_parameters(declared, parameters)
         return Run(
             step=step.path,
             uses=uses,
@@ -112,11 +110,14 @@ class Attempt:
         return {**scope, "error": error}
 
     def _shown_parameters(self, declared: Mapping[str, Any], real: Mapping[str, Any]) -> Any:
-        scope = self._scope(self._run.memory.shown_scope())
+        memory = self._run.memory
+        if not memory.has_sensitive:
+            return memory.masker.masked_items(real) if memory.masker.has_secrets else real
+        scope = self._scope(memory.shown_scope())
         resolved = {
             name: _not_missing(_shown(value, scope), real[name]) for name, value in declared.items()
         }
-        return self._run.memory.masker.masked_items(resolved)
+        return memory.masker.masked_items(resolved)
 
     def _key(self, scope: Mapping[str, Any]) -> str:
         if self.step.idempotency_key is None:
@@ -192,7 +193,9 @@ class Attempt:
         masker = self._run.memory.masker
         if not masker.has_secrets:
             return ""
-        kept = {"output": output.decode(), "variables": _json(result.variables)}
+        kept = {"output": output.decode()}
+        if result.variables:
+            kept["variables"] = _json(result.variables)
         found = [name for name, text in kept.items() if masker.holds_secret(text)]
         if not found:
             return ""

@@ -41,6 +41,8 @@ class Masker:
         self._texts: set[str] = set()
         self._ordered: list[str] = []  # the longest first: what contains another is replaced whole
         self._is_full = False
+        self._has_numbers = False  # whether any of the texts may be how a number is written
+        self._learned: set[str] = set()  # the secrets themselves
         self._secrets: frozenset[str] = frozenset()  # those of the texts that nobody may keep
 
     def learn(self, value: Any, fields: Collection[str]) -> None:
@@ -57,7 +59,9 @@ class Masker:
 
     def learn_secrets(self, secrets: Iterable[str]) -> None:
         """Know injected secrets, in all their forms, from now on."""
-        self._secrets |= {form for secret in secrets for form in forms(secret)}
+        new = set(secrets) - self._learned
+        self._learned |= new
+        self._secrets |= {form for secret in new for form in forms(secret)}
         self._know({form for form in self._secrets if _BETWEEN not in form})
 
     @property
@@ -73,6 +77,7 @@ class Masker:
         if found <= self._texts:
             return
         self._texts |= found
+        self._has_numbers = self._has_numbers or any(map(_may_be_number, found))
         self._is_full = len(self._texts) > MAX_TEXTS or sum(map(len, self._texts)) > MAX_CHARACTERS
         if not self._is_full:
             self._ordered = sorted(self._texts, key=len, reverse=True)
@@ -104,13 +109,18 @@ class Masker:
             return value
         if self._is_full:
             return _masked_whole(value)
-        texts = iter(self._replaced(_BETWEEN.join(_said(value))).split(_BETWEEN))
-        return self._rebuilt(value, texts)
+        said = _BETWEEN.join(_said(value))
+        masked = self._replaced(said)
+        if masked == said and not self._has_numbers:
+            return value
+        return self._rebuilt(value, iter(masked.split(_BETWEEN)))
 
     def masked_items(self, items: Mapping[str, Any]) -> dict[str, Any]:
         """The same for each of several values, under names that a blueprint has given."""
         if self._is_full:
             return {name: _masked_whole(value) for name, value in items.items()}
+        if not items:
+            return {}
         return dict(zip(items, self.masked(list(items.values())), strict=True))
 
     def _replaced(self, text: str) -> str:
@@ -203,6 +213,14 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _may_be_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _can_be_found(form: str) -> bool:

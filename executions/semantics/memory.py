@@ -70,7 +70,12 @@ class ExecutionMemory:
     @property
     def is_masked(self) -> bool:
         """Whether anything in it may not be shown."""
-        return self._plan.has_sensitive or self.masker.has_secrets
+        return self.has_sensitive or self.masker.has_secrets
+
+    @property
+    def has_sensitive(self) -> bool:
+        """Whether the blueprint marks anything as sensitive."""
+        return self._plan.has_sensitive
 
     def excess(self, path: str, output: bytes, variables: Mapping[str, Any]) -> str:
         """Say which limit a step's output and variables are over, beside all others; nothing if none."""

@@ -16,6 +16,7 @@ from executions.scope import run_scope
 from executions.services.approvals import expire
 from executions.transitions.waiting import wake
 from tenants.scope import platform_scope
+from tenants.selectors import schema_of
 
 BATCH = 200
 AGAIN = timedelta(minutes=1)
@@ -43,9 +44,8 @@ def _wake_alone(kind: str, tenant_id: int, execution_id: UUID) -> None:
     except OperationalError:
         raise
     except Exception:
-        logger.exception(
-            "not woken", extra={"event": "NOT_WOKEN", "execution_id": str(execution_id)}
-        )
+        of_run = {"execution_id": str(execution_id), "tenant_id": schema_of(tenant_id)}
+        logger.exception("not woken", extra={"event": "NOT_WOKEN", **of_run})
         # Behind the others, or many of them would be all that is ever looked at.
         with platform_scope():
             Due.objects.filter(kind=kind, ref=execution_id).update(at=Now() + AGAIN)

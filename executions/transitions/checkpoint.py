@@ -17,7 +17,7 @@ from executions.semantics.records import Line, Record
 from executions.states import TERMINAL_STEP
 from executions.transitions.claim import CLAIMABLE, Claim, claim_of
 from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
-from executions.transitions.ledger import HELD, held_columns
+from executions.transitions.ledger import HELD, held_as_json
 from tenants.scope import ALIAS
 from tenants.statement import Row
 
@@ -141,7 +141,7 @@ def write_checkpoint(
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
     parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for}
     if holdings:
-        parameters |= held_columns(holdings)
+        parameters["held"] = held_as_json(holdings)
     statement = _statement(
         logs=bool(record.lines),
         costs=bool(record.costs),

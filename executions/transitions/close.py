@@ -19,7 +19,7 @@ from executions.transitions.fence import (
     Placement,
     fetch_row,
 )
-from executions.transitions.ledger import HELD, SETTLED, held_columns
+from executions.transitions.ledger import HELD, SETTLED, held_as_json
 from tenants.statement import Row
 
 # What has not run is skipped when the run failed, cancelled when it was cancelled. A cancelled run says who asked.
@@ -220,7 +220,11 @@ def restart(
 def _fetch(statement: str, parameters: dict[str, Any], settlement: Settlement | None) -> Row | None:
     if settlement is None:
         return fetch_row(PLAIN[statement], parameters)
-    parameters |= held_columns(settlement.holdings) | {"revoked": list(settlement.revoked)}
+    parameters |= {
+        "held": held_as_json(settlement.holdings),
+        "held_ids": [holding.resource_id for holding in settlement.holdings],
+        "revoked": list(settlement.revoked),
+    }
     return fetch_row(SETTLING[statement], parameters)
 
 

@@ -1,8 +1,8 @@
 """The ledger of a run's resources: what is issued is committed first, what is held rides with the other statements."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -16,10 +16,9 @@ HELD = """, held AS (
         (execution_id, epoch, resource_id, name, type, definition, step, opened_at, closed_at, ended, error)
     SELECT run.id, %(epoch)s::int, h.resource_id, h.name, h.type, h.definition, h.step, h.opened_at, h.closed_at,
            h.ended, h.error
-    FROM run, unnest(%(held_ids)s::text[], %(held_names)s::text[], %(held_types)s::text[],
-                     %(held_definitions)s::text[], %(held_steps)s::text[], %(held_opened)s::timestamptz[],
-                     %(held_closed)s::timestamptz[], %(held_ended)s::text[], %(held_errors)s::text[])
-              AS h(resource_id, name, type, definition, step, opened_at, closed_at, ended, error)
+    FROM run, jsonb_to_recordset(%(held)s::jsonb)
+              AS h(resource_id text, name text, type text, definition text, step text, opened_at timestamptz,
+                   closed_at timestamptz, ended text, error text)
     ON CONFLICT (execution_id, resource_id)
         DO UPDATE SET closed_at = excluded.closed_at, ended = excluded.ended, error = excluded.error
         WHERE executions_resourcerecord.epoch = excluded.epoch -- an earlier placement's is not this one's to change
@@ -186,16 +185,21 @@ def abandon(far_id: str, error: str) -> bool:
     return fetch_row(ABANDON, {"far_id": far_id, "error": error}) is not None
 
 
-def held_columns(holdings: Sequence[Holding]) -> dict[str, Any]:
-    """The parameters of HELD."""
-    return {
-        "held_ids": [holding.resource_id for holding in holdings],
-        "held_names": [holding.name for holding in holdings],
-        "held_types": [holding.type for holding in holdings],
-        "held_definitions": [holding.definition for holding in holdings],
-        "held_steps": [holding.step for holding in holdings],
-        "held_opened": [holding.opened_at for holding in holdings],
-        "held_closed": [holding.closed_at for holding in holdings],
-        "held_ended": [holding.ended.value for holding in holdings],
-        "held_errors": [holding.error for holding in holdings],
-    }
+def held_as_json(holdings: Sequence[Holding]) -> str:
+    """The parameter of HELD: one text, since the driver takes its time for each array."""
+    return json.dumps(
+        [
+            {
+                "resource_id": holding.resource_id,
+                "name": holding.name,
+                "type": holding.type,
+                "definition": holding.definition,
+                "step": holding.step,
+                "opened_at": holding.opened_at.isoformat(),
+                "closed_at": holding.closed_at.isoformat() if holding.closed_at else None,
+                "ended": holding.ended.value,
+                "error": holding.error,
+            }
+            for holding in holdings
+        ]
+    )

@@ -5,6 +5,7 @@ connection each. Guarantee: at-least-once; what was not ended is found again by 
 Failure: logged; a broken connection is replaced.
 """
 
+import contextvars
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +24,8 @@ class Endings:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ending")
 
     def ask(self, work: Callable[[], None]) -> None:
-        """Have it done soon."""
-        self._threads.submit(_done, work)
+        """Have it done soon; what it logs is about the same run as what the caller does."""
+        self._threads.submit(contextvars.copy_context().run, _done, work)
 
     def stop(self) -> None:
         """Finish what is under way; what waits is left to whoever ends this boot."""

@@ -1,7 +1,9 @@
 """The loop that writes what steps say while they run."""
 
+from executions.worker.identity import ids
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
+from orchestrator.core.logs import bound
 
 
 class JournalLoop(Periodic):
@@ -15,4 +17,5 @@ class JournalLoop(Periodic):
         """Write what has come since the last turn."""
         for context in self._machine.contexts.all():
             if context.journal is not None:
-                context.journal.flush()
+                with bound(ids(context.placement)):
+                    context.journal.flush()

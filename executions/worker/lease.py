@@ -22,9 +22,11 @@ from executions.transitions.close import UNKNOWN, Settlement
 from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
+from executions.worker.identity import ids
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.resources import revoke_issued, settlement_of
+from orchestrator.core.logs import bound
 from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
@@ -62,23 +64,21 @@ class LeaseLoop(Periodic):
 
     def _tend_alone(self, ticket: Held) -> None:
         """One bad placement must cost neither the others their care nor this worker its loop."""
-        try:
-            self._tend(ticket)
-        except DatabaseError:
-            raise
-        except Exception:
-            logger.exception(
-                "placement not tended",
-                extra={"event": "NOT_TENDED", "execution_id": str(ticket.execution_id)},
-            )
-
-    def _tend(self, ticket: Held) -> None:
         placement = Placement(
             tenant_id=ticket.tenant_id,
             execution_id=ticket.execution_id,
             epoch=ticket.epoch,
             boot=self._machine.boot,
         )
+        with bound(ids(placement)):
+            try:
+                self._tend(placement, ticket)
+            except DatabaseError:
+                raise
+            except Exception:
+                logger.exception("placement not tended", extra={"event": "NOT_TENDED"})
+
+    def _tend(self, placement: Placement, ticket: Held) -> None:
         contexts = self._machine.contexts
         context = contexts.get(placement.key)
         if context and ticket.cancel_requested:
@@ -176,17 +176,19 @@ class LeaseLoop(Periodic):
         """The worker stops: what is between two steps is closed as it should be, and goes on elsewhere."""
         for context in self._machine.contexts.all():
             if self._machine.contexts.idle_seconds(context.key) > 0:
-                self._end(context.placement, reason="worker draining", lost=False)
+                with bound(ids(context.placement)):
+                    self._end(context.placement, reason="worker draining", lost=False)
 
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""
         if self._machine.contexts.get(context.key) is not context:
             return
         context.lost = True
-        if context.runtime is not None:
-            context.runtime.kill()
-        if self._machine.contexts.take(context):
-            tear_down(context)
+        with bound(ids(context.placement)):
+            if context.runtime is not None:
+                context.runtime.kill()
+            if self._machine.contexts.take(context):
+                tear_down(context)
 
     def failed(self) -> None:
         """Without a renewal for too long others may step in: stop before they do."""

@@ -14,6 +14,8 @@ from executions.placement.models import Worker
 from executions.placement.workers import held_by, lapsed, remove
 from executions.transitions.fence import Placement
 from executions.worker.closing import end_without_link
+from executions.worker.identity import ids
+from orchestrator.core.logs import bound
 from tenants.scope import platform_scope
 
 logger = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ def end_boot(worker: Worker, *, reason: str, lost: bool) -> None:
             epoch=ticket.epoch,
             boot=worker.boot,
         )
-        end_without_link(placement, cancel=ticket.cancel_requested, reason=reason, lost=lost)
+        with bound(ids(placement)):
+            end_without_link(placement, cancel=ticket.cancel_requested, reason=reason, lost=lost)
     with platform_scope():
         remove(worker.boot)
     _delete_lane(worker.lane)

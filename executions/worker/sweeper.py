@@ -19,6 +19,7 @@ from executions.worker.locks import advisory_lock
 from executions.worker.periodic import Periodic
 from isolane.text import MESSAGE_MAX, storable
 from orchestrator.core.errors import IsolaneError
+from orchestrator.core.logs import bound
 from resources.addresses import host_and_port, policy_from_settings, resolve
 from resources.issuers.base import Ask, FarThing, IssueError, Issuer
 from resources.issuers.registry import issuer_of
@@ -70,16 +71,17 @@ def _sweep(row: Issued) -> bool:
         "resource_type": row.kind,
         "resource_id": row.far_id,
     }
-    reason = _reason_not_revoked(row)
-    with run_scope(row.tenant_id):
+    with bound(told):
+        reason = _reason_not_revoked(row)
+        with run_scope(row.tenant_id):
+            if reason:
+                mark_not_swept(row, reason)
+            else:
+                mark_swept(row, again_s=SECOND_LOOK_SECONDS)
         if reason:
-            mark_not_swept(row, reason)
-        else:
-            mark_swept(row, again_s=SECOND_LOOK_SECONDS)
-    if reason:
-        logger.warning("not swept: %s", reason, extra={"event": "RESOURCE_FAILED", **told})
-    elif not row.swept:
-        logger.info("resource swept", extra={"event": "RESOURCE_SWEPT", **told})
+            logger.warning("not swept: %s", reason, extra={"event": "RESOURCE_FAILED"})
+        elif not row.swept:
+            logger.info("resource swept", extra={"event": "RESOURCE_SWEPT"})
     return not reason
 
 
@@ -96,7 +98,7 @@ def _reason_not_revoked(row: Issued) -> str:
         return storable(masker.mask(str(error)), MESSAGE_MAX)
     except Exception as error:
         # Issuers and resolvers may be of others; what one gets wrong must not stop the sweeping of all tenants.
-        logger.exception("not swept", extra={"event": "RESOURCE_FAILED", "resource_id": row.far_id})
+        logger.exception("not swept", extra={"event": "RESOURCE_FAILED"})
         return type(error).__name__
     return ""
 

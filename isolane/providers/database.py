@@ -119,7 +119,7 @@ class Database(Provider["Connection[dict[str, Any]]"]):
         """Whether it was lost, closed by a step, or left in a failed transaction, where all that follows would fail."""
         from psycopg.pq import TransactionStatus  # noqa: PLC0415 - only runtimes need the driver
 
-        return handle.closed or handle.info.transaction_status is TransactionStatus.INERROR
+        return handle.closed or handle.pgconn.transaction_status == TransactionStatus.INERROR
 
     def dispose(self, handle: "Connection[dict[str, Any]]") -> None:
         """Close the connection; an open transaction is rolled back by the server."""

@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -12,7 +13,9 @@ from orchestrator.core.request_ids import current_request_id
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default=_NOTHING)
 
-_ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)  # json.dumps would make one for each line
+_ENCODER = json.JSONEncoder(
+    default=str, ensure_ascii=False
+)  # json.dumps would make one for each line
 
 EXTRA_FIELDS = (
     "event",
@@ -39,6 +42,16 @@ def unbind() -> None:
     _bound.set(_NOTHING)
 
 
+@contextmanager
+def bound(fields: Mapping[str, object]) -> Iterator[None]:
+    """The same for as long as this lasts."""
+    token = _bound.set(fields)
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
@@ -54,14 +67,11 @@ class JsonFormatter(logging.Formatter):
         }
         if request_id := _request_id(record):
             line["request_id"] = request_id
-        bound = _bound.get()
-        line.update(
-            {
-                key: value
-                for key in EXTRA_FIELDS
-                if (value := getattr(record, key, bound.get(key))) is not None
-            }
-        )
+        of_record, of_thread = vars(record), _bound.get()
+        for key in EXTRA_FIELDS:
+            value = of_record[key] if key in of_record else of_thread.get(key)
+            if value is not None:
+                line[key] = value
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return _ENCODER.encode(line)

@@ -84,6 +84,19 @@ def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
     return {"pid": os.getpid(), "objects": inside, "memory": _in_memory(wanted)}
 
 
+@node("attack.search_places")
+def search_places(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
+    """Look for the run's own secrets where others could read them, or they could stay: in files, environment, arguments."""
+    for name in resources:
+        ctx.check_resource(name)
+    own = Path("/proc/self")
+    files = [path for path in Path.home().rglob("*") if path.is_file()]
+    files += [path for path in (own / "fd").iterdir() if path.is_file()]
+    places = {str(path): path.read_bytes() for path in [own / "environ", own / "cmdline", *files]}
+    found = [place for place, text in places.items() for it in _secrets(ctx) if it.encode() in text]
+    return {"home": str(Path.home()), "looked_at": list(places), "found": found}
+
+
 def _holders(backwards: bytes) -> list[Any]:
     gc.unfreeze()  # or what the runner has set aside would not be shown
     found = []

@@ -109,6 +109,23 @@ def test_no_secret_of_a_run_is_in_the_memory_of_the_next_one(
     assert found["memory"][len(given) :] == [0] * len(never)
 
 
+def test_no_secret_of_a_run_is_in_a_file_the_environment_or_the_arguments(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    homes = set()
+    for tenant in (acme, globex):
+        run = start_run(tenant, attack("search_places", resources=list(ALL)), resources=ALL)
+        found = output(tenant, run)
+        assert found["found"] == []
+        assert {"/proc/self/environ", "/proc/self/cmdline"} <= set(found["looked_at"])
+        homes.add(found["home"])
+    assert len(homes) == 2
+    # What the runtimes have on disk is there while they are: nothing of the customer's, nothing of the platform's.
+    for home in homes:
+        assert [path for path in Path(home).rglob("*") if path.is_file()] == []
+
+
 # --- the cache of another run
 def test_a_run_reaches_no_key_of_another_one_and_nothing_of_the_server(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, tmp_path: Path

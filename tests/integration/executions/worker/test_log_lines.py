@@ -1,0 +1,181 @@
+"""Every line that is written for a run carries its ids, whichever thread of the worker writes it."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from executions.transitions.fence import Placement
+from executions.worker import lease, reaper
+from executions.worker.endings import Endings
+from executions.worker.journals import JournalLoop
+from executions.worker.lease import LeaseLoop
+from executions.worker.links import Links
+from executions.worker.machine import Machine
+from executions.worker.reaper import reap
+from orchestrator.core.logs import JsonFormatter
+from resources.runtimes.stub import StubRuntime
+from tenants.scope import TenantRef
+from tests.factories import let_lapse, make_machine, make_placed
+from tests.integration.executions.worker.driving import drive, run_link
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+LIBRARY = "some.library"
+Line = dict[str, Any]
+
+
+class Lines(logging.Handler):
+    """Formats in the thread that writes, as a stream does."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(JsonFormatter())
+        self.seen: list[Line] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(json.loads(self.format(record)))
+
+    def of(self, logger: str, message: str = "") -> list[Line]:
+        return [
+            line
+            for line in self.seen
+            if line["logger"] == logger and line["message"].startswith(message)
+        ]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    handler = Lines()
+    logging.getLogger().addHandler(handler)
+    yield handler
+    logging.getLogger().removeHandler(handler)
+
+
+@pytest.fixture
+def placement(acme: TenantRef, machine: Machine) -> Placement:
+    return make_placed(acme, machine)
+
+
+def say_something(*_: object, **__: object) -> None:
+    """As a library would, which knows nothing of runs."""
+    logging.getLogger(LIBRARY).warning("something")
+
+
+def are_of(lines: list[Line], tenant: TenantRef, placement: Placement) -> bool:
+    whose = {(line.get("execution_id"), line.get("tenant_id"), line.get("epoch")) for line in lines}
+    return whose == {(str(placement.execution_id), tenant.schema, placement.epoch)}
+
+
+def test_in_the_threads_that_end_placements(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    placement: Placement,
+    lines: Lines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        say_something()
+        raise OperationalError("gone")
+
+    run_link(links, placement, "one")
+    monkeypatch.setattr(lease, "tear_down", fail)
+    endings = Endings()
+    machine.later = endings.ask
+    machine.draining.set()
+    LeaseLoop(machine).turn()
+    wait_for(lambda: lines.of("executions.worker.endings"), "the ending to fail")
+    endings.stop()
+    assert are_of(lines.of(LIBRARY), acme, placement)
+    assert are_of(lines.of("executions.worker.endings", "not ended"), acme, placement)
+
+
+def test_in_the_lease_loop(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    placement: Placement,
+    lines: Lines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        say_something()
+        raise ValueError("a bug")
+
+    run_link(links, placement, "one")
+    monkeypatch.setattr(LeaseLoop, "_end", fail)
+    machine.draining.set()
+    LeaseLoop(machine).turn()
+    assert are_of(lines.of(LIBRARY), acme, placement)
+    assert are_of(lines.of("executions.worker.lease", "placement not tended"), acme, placement)
+
+
+def test_when_a_placement_is_lost_and_when_idle_ones_are_handed_back(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    placement: Placement,
+    lines: Lines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_link(links, placement, "one")
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    loop = LeaseLoop(machine)
+    monkeypatch.setattr(LeaseLoop, "_end", say_something)
+    loop.hand_back_idle()
+    monkeypatch.setattr(lease, "tear_down", say_something)
+    loop._lose(context)
+    assert len(lines.of(LIBRARY)) == 2
+    assert are_of(lines.of(LIBRARY), acme, placement)
+
+
+def test_in_the_reaper(
+    acme: TenantRef, lines: Lines, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = make_machine(name="lost@test")
+    placement = make_placed(acme, lost)
+    let_lapse(lost)
+    monkeypatch.setattr(reaper, "end_without_link", say_something)
+    reap()
+    assert are_of(lines.of(LIBRARY), acme, placement)
+
+
+def test_while_what_a_step_says_is_written(
+    acme: TenantRef, machine: Machine, links: Links, placement: Placement, lines: Lines
+) -> None:
+    links.begin("one", placement, "one")
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    context.journal = type("Journal", (), {"flush": say_something})()
+    JournalLoop(machine).turn()
+    links.end("one")
+    assert are_of(lines.of(LIBRARY), acme, placement)
+
+
+def test_of_what_a_teardown_could_not_do(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    placement: Placement,
+    lines: Lines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    close = StubRuntime.close
+
+    def hang(runtime: StubRuntime, timeout: float) -> tuple[str, ...]:
+        close(runtime, timeout)
+        return ("resource shop was not closed", "thread t was left running")
+
+    monkeypatch.setattr(StubRuntime, "close", hang)
+    drive(acme, links, placement)
+    told = lines.of("executions.worker.closing", "teardown: ")
+    assert [line["message"] for line in told] == [
+        "teardown: resource shop was not closed",
+        "teardown: thread t was left running",
+    ]
+    assert are_of(told, acme, placement)
