@@ -1,5 +1,6 @@
 """Django and Celery settings; every value that an operator decides comes from orchestrator.env."""
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -236,6 +237,8 @@ RUNTIMES = {
     }
 }
 
+# No line shows them, and they are found out for each.
+logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

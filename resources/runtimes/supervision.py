@@ -77,6 +77,7 @@ class Supervision:
         self._on_frame = on_frame
         self._on_resource = on_resource
         self._cancelling = False
+        self._has_ended = False  # when nothing came for a while
         self._budget = LogBudget()
         self._costs = 0
 
@@ -122,13 +123,14 @@ class Supervision:
             self._limit = 0.0
 
     def _next(self) -> StepResult | Log | Progress | Cost | None:
-        # Asked first: what it sent before it died is still read, and a process that it left
-        # behind may keep the stream open for ever.
-        ended = self._child.ended()
         try:
             return self._accept(self._child.stream.receive(_SLICE))
         except TimeoutError:
-            return self._died() if ended else None
+            # A process that it left behind may keep the stream open for ever.
+            if self._has_ended:
+                return self._died()
+            self._has_ended = self._child.ended()  # what it sent before it died is still read
+            return None
         except StreamClosedError:
             return self._died()
         except ProtocolError as error:

@@ -86,7 +86,7 @@ def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
 
 @node("attack.search_places")
 def search_places(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
-    """Look for the run's own secrets where others could read them, or they could stay: in files, environment, arguments."""
+    """Look for the run's own secrets where they could stay or others read them: files, environment, arguments."""
     for name in resources:
         ctx.check_resource(name)
     own = Path("/proc/self")
