@@ -80,6 +80,8 @@ class StepResult:
     pause_s: float = 0.0  # after this step the run waits so long
     question: str = ""  # to a person, who has `pause_s` to answer; the answer is the output
     trace: str = ""  # of an unexpected exception; for operators only, it may hold anything
+    # Handles that it was given of which earlier steps had opened: by their ids, the names under which it asked.
+    reused: dict[str, str] = field(default_factory=dict, compare=False)
     nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
     def __post_init__(self) -> None:

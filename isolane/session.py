@@ -11,12 +11,15 @@ Failure: a gone worker ends all descendants and the whole process group at once;
 ends the process.
 """
 
+import contextlib
 import gc
 import os
 import queue
 import signal
 import sys
 import threading
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
 
@@ -50,9 +53,6 @@ EXIT_PROTOCOL = 4
 # Captured from one attempt and sent; the worker counts for itself, and takes fewer.
 LINES_MAX = 2000
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
-_NOT_URGENT = frozenset(
-    {"reused", "disposed"}
-)  # while what was opened must be known to whoever kills this process
 _HELD_SECONDS = 1.0  # for which what need not be known at once may wait for the next frame
 
 
@@ -67,6 +67,7 @@ class Session:
         self._execution: Execution | None = None
         self._baseline: Baseline | None = None
         self._running: Run | None = None
+        self._reused: deque[Resource] = deque()  # of the attempt that runs
         self._modules = 0  # when it was last looked
         self._lines = 0  # of the attempt that runs
         self._is_granted = False  # whether the open execution was given resources
@@ -126,7 +127,7 @@ class Session:
             result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
         self._capture.finish()
         self._running = None
-        return replace(result, nonce=run.nonce)
+        return replace(result, nonce=run.nonce, reused=self._taken(run.step))
 
     def _attempt(self, execution: Execution, run: Run) -> StepResult:
         node = self._registry.get(run.uses)
@@ -161,7 +162,7 @@ class Session:
                 try:
                     frame = self._stream.receive(_HELD_SECONDS if busy else None)
                 except TimeoutError:
-                    self._stream.flush()
+                    self._tell_held()
                     busy = self._execution is not None
                     continue
                 busy = True
@@ -186,11 +187,33 @@ class Session:
                 self._inbox.put(frame)
 
     def _say(self, frame: Frame) -> None:
-        if isinstance(frame, Resource) and frame.event in _NOT_URGENT:
+        # What was opened must be known to whoever kills this process; what was only handed on or closed may wait.
+        match frame:
+            case Resource(event="reused"):
+                self._reused.append(frame)
+            case Resource(event="disposed"):
+                self._stream.hold(frame)
+            case _:
+                self._capture.catch_up()
+                self._stream.send(frame)
+
+    def _taken(self, step: str) -> dict[str, str]:
+        """What the step was handed of what was open already, if it was not said yet."""
+        frames = list(self._take_reused())
+        for frame in frames:
+            if frame.step != step:  # of a thread that an earlier step has left
+                self._stream.hold(frame)
+        return {frame.resource_id: frame.name for frame in frames if frame.step == step}
+
+    def _take_reused(self) -> Iterator[Resource]:
+        with contextlib.suppress(IndexError):  # two threads may be at it
+            while True:
+                yield self._reused.popleft()
+
+    def _tell_held(self) -> None:
+        for frame in self._take_reused():
             self._stream.hold(frame)
-            return
-        self._capture.catch_up()
-        self._stream.send(frame)
+        self._stream.flush()
 
     def _log(self, level: Level, message: str) -> None:
         run = self._running

@@ -237,8 +237,9 @@ RUNTIMES = {
     }
 }
 
-# No line shows them, and they are found out for each.
+# No line shows them, and they would be found out for each: the thread, the process, and where in the code.
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+logging._srcfile = None
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -153,6 +153,8 @@ class Supervision:
                 run = self._run
                 if (frame.step, frame.attempt, frame.nonce) != (run.step, run.attempt, run.nonce):
                     raise ProtocolError("StepResult: for another step or attempt")
+                for resource_id, name in frame.reused.items():
+                    self._on_resource(_reused(name, resource_id, run.step))
                 return self._settled(frame)
         raise ProtocolError(f"{type(frame).__name__}: not expected during a step")
 
@@ -199,3 +201,10 @@ class Supervision:
     def _failed(self, code: Code, message: str) -> StepResult:
         step, attempt = self._run.step, self._run.attempt
         return StepResult.failed(step=step, attempt=attempt, code=code, message=message)
+
+
+def _reused(name: str, resource_id: str, step: str) -> Resource:
+    try:
+        return Resource(event="reused", name=name, resource_id=resource_id, step=step)
+    except ValueError as error:
+        raise ProtocolError(f"StepResult.reused: {error}") from None

@@ -58,7 +58,8 @@ class Talk:
     ) -> tuple[StepResult, list[tuple[str, str, str]]]:
         *before, result = self._ask(a_run(uses, step, parameters), StepResult)
         assert isinstance(result, StepResult)
-        return result, events(before)
+        reused = [("reused", name, step) for name in result.reused.values()]
+        return result, events(before) + reused
 
     def run_until_heard(self, uses: str, event: tuple[str, str, str], **parameters: Any) -> None:
         """Run a step that ends only when it is told to, which it is when this was heard of it."""
@@ -157,7 +158,7 @@ def test_that_a_step_uses_a_handle_is_heard_while_it_still_does(
     talk: Talk, customer: Customer
 ) -> None:
     talk.open(a_grant(customer))
-    talk.run_until_heard("use_and_hang", ("allocated", "billing", "s0"), name="billing")
+    talk.run("use", step="s0", name="billing")
     talk.run_until_heard("use_and_hang", ("reused", "billing", "s1"), name="billing")
     assert talk.close() == ((), [("disposed", "billing", "")])
 

@@ -71,19 +71,22 @@ class Driver:
         parameters: dict[str, Any] | None = None,
         *,
         seconds: float = 30,
+        step: str = "pay",
         variables: dict[str, Any] | None = None,
     ) -> StepResult:
         """Run one step."""
         return self.runtime.run(
-            a_run(uses, parameters, timeout_s=float(seconds), variables=variables or {}),
+            a_run(uses, parameters, step=step, timeout_s=float(seconds), variables=variables or {}),
             deadline=time.monotonic() + seconds,
             cancelled=self.cancelled,
             on_frame=self.frames.append,
         )
 
-    def output(self, uses: str, parameters: dict[str, Any] | None = None) -> Any:
+    def output(
+        self, uses: str, parameters: dict[str, Any] | None = None, *, step: str = "pay"
+    ) -> Any:
         """Run one step that must succeed and return its output."""
-        result = self.run(uses, parameters)
+        result = self.run(uses, parameters, step=step)
         assert result.status == "succeeded", result
         return result.output
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 from isolane import NodeContext, StepError, node
@@ -44,6 +45,13 @@ def hide_handle(ctx: NodeContext) -> None:
     """Open a resource, and have the context forget to close it."""
     ctx.resource("chat")
     ctx._execution.handles.scope.teardown._undos.clear()
+
+
+@node("restless.forge_reuse")
+def forge_reuse(ctx: NodeContext) -> None:
+    """Answer for the session, with a handle that cannot be."""
+    result = StepResult.succeeded(step=ctx.step, attempt=ctx.attempt, output=None)
+    ctx._emit(replace(result, nonce=ctx._nonce, reused={"no id": "chat"}))
 
 
 @node("restless.leave_forger")

@@ -226,6 +226,13 @@ def test_it_cannot_forge_the_result_of_the_next_attempt(driver: Driver) -> None:
     assert not driver.runtime.alive
 
 
+def test_handles_that_cannot_be_are_not_believed(driver: Driver) -> None:
+    result = driver.run("restless.forge_reuse")
+    assert result.code is Code.POLICY_VIOLATION
+    assert result.message.endswith("StepResult.reused: resource_id 'no id' is none")
+    assert not driver.runtime.alive
+
+
 # --- codes that are not a node's to use
 RESERVED = (Code.CANCELLED, Code.WORKER_LOST, Code.OUTCOME_UNKNOWN, Code.CATALOGUE_MISSING)
 

@@ -58,6 +58,28 @@ def test_what_a_step_changed_in_the_process_is_set_back_for_the_next_run(start: 
     assert driver.frames[0] == Log(step="pay", level="info", message="printed")
 
 
+def test_that_a_step_was_handed_an_open_handle_is_heard_with_its_result(
+    backend: SharedBackend,
+) -> None:
+    config = {"provider": "echo", "model": "m"}
+    grant = Grant(
+        name="chat", type="model", definition="d", scope="execution", config=config, secrets={}
+    )
+    heard: list[Resource] = []
+    runtime = backend.start(PLACEMENT, grants=[grant], on_resource=heard.append)
+    runtime.open()
+    driver = Driver(runtime)
+    for step in ("one", "two", "two"):
+        driver.output("restless.use", step=step)
+    assert runtime.close(5) == ()
+    assert [(frame.event, frame.name, frame.step) for frame in heard] == [
+        ("allocated", "chat", "one"),
+        ("reused", "chat", "two"),
+        ("disposed", "chat", ""),
+    ]
+    assert len({frame.resource_id for frame in heard}) == 1
+
+
 @pytest.mark.parametrize(
     ("uses", "events", "errors"),
     [
