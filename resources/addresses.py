@@ -133,11 +133,16 @@ def policy_from_settings() -> AddressPolicy:
     places = own_places(settings.DATABASES.values(), (settings.REDIS_URL, settings.CACHE_URL))
     own, machine = _seen(places, int(time.monotonic() / _FRESH_SECONDS))
     return AddressPolicy(
-        networks=tuple(ip_network(text, strict=False) for text in settings.RESOURCE_NETWORKS),
+        networks=_networks(tuple(settings.RESOURCE_NETWORKS)),
         own=own,
         own_names=places,
         machine=machine,
     )
+
+
+@lru_cache(maxsize=2)
+def _networks(texts: tuple[str, ...]) -> tuple[IpNetwork, ...]:
+    return tuple(ip_network(text, strict=False) for text in texts)
 
 
 @lru_cache(maxsize=2)

@@ -13,10 +13,13 @@ from resources.models import ResourceDefinition, Secret
 from resources.services.names import is_name
 from tenants.statement import fetch_row
 
-# Asked by every run with resources: prepared, and one row.
+# Asked by every run with resources: prepared, and one row. What is sealed is ASCII.
 DEFINITIONS = """
-SELECT jsonb_object_agg(name, jsonb_build_object('type', type, 'config', config, 'secrets', secrets, 'scope', scope))
-FROM resources_resourcedefinition WHERE name = ANY(%(names)s::text[])"""
+SELECT jsonb_object_agg(d.name, jsonb_build_object(
+    'type', d.type, 'config', d.config, 'secrets', d.secrets, 'scope', d.scope, 'sealed', coalesce((
+        SELECT jsonb_object_agg(s.name, encode(s.sealed, 'escape'))
+        FROM jsonb_each_text(d.secrets) reference JOIN resources_secret s ON s.name = reference.value), '{}')))
+FROM resources_resourcedefinition d WHERE d.name = ANY(%(names)s::text[])"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +30,7 @@ class DefinitionRef:
     type: str
     config: Mapping[str, Any]
     secrets: Mapping[str, str]  # references, not values
+    sealed: Mapping[str, str]  # the stored ones that they name, as they are stored
     scope: ResourceScope
 
 

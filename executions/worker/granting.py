@@ -99,19 +99,13 @@ def _refuse_mismatches(
 
 
 def _secrets(tenant: str, defined: Mapping[str, DefinitionRef]) -> dict[str, dict[str, str]]:
-    wanted = {
-        f"{name}.{secret}": reference
-        for name, definition in defined.items()
-        for secret, reference in definition.secrets.items()
-    }
     try:
-        values = secrets.resolve(tenant, wanted)
+        return {
+            name: secrets.resolve(tenant, definition.secrets, definition.sealed)
+            for name, definition in defined.items()
+        }
     except IsolaneError as error:
         raise NotGranted(Code.RESOURCE_ERROR, str(error)) from None
-    return {
-        name: {secret: values[f"{name}.{secret}"] for secret in definition.secrets}
-        for name, definition in defined.items()
-    }
 
 
 def _address(definition: DefinitionRef) -> str:

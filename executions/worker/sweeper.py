@@ -128,7 +128,7 @@ def _as_defined_today(row: Issued, issuer: Issuer) -> FarThing | None:
         defined = definitions({row.definition}).get(row.definition)
         if defined is None or defined.type != row.resource_type:
             return None
-        values = secrets.resolve(tenant, defined.secrets)
+        values = secrets.resolve(tenant, defined.secrets, defined.sealed)
     place = host_and_port(defined.type, defined.config)
     ask = Ask(
         tenant=tenant,

@@ -5,7 +5,6 @@ ask a server. Guarantee: a value is stored encrypted only, and leaves by `resolv
 Failure: bubble; an error names the secret or the reference, never a value.
 """
 
-import json
 from collections.abc import Mapping
 
 from django.db import transaction
@@ -21,11 +20,6 @@ from resources.services.names import check_name, is_name
 from resources.services.sealing import SecretSealBroken, seal, unseal
 from tenants.scope import TenantRef, tenant_scope
 from tenants.services.audit import record
-from tenants.statement import fetch_row
-
-# Asked by every run with stored secrets: prepared, and one row. What is sealed is ASCII.
-SEALED = """
-SELECT jsonb_object_agg(name, encode(sealed, 'escape')) FROM resources_secret WHERE name = ANY(%(names)s::text[])"""
 
 
 class SecretInUse(Conflict):
@@ -81,35 +75,35 @@ def check_value(value: object) -> str:
     return str(value)
 
 
-def resolve(tenant: str, refs: Mapping[str, str]) -> dict[str, str]:
+def resolve(
+    tenant: str, refs: Mapping[str, str], sealed: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The values of these references, under the same names; for the worker, inside of the tenant.
 
-    `tenant` is the schema's name. Stored ones are read with one query, whatever their number.
+    `tenant` is the schema's name. Stored ones are read with one query, unless the caller has read them: `sealed`.
     """
     parsed = {key: parse(reference) for key, reference in refs.items()}
-    stored = _stored({reference.path for reference in parsed.values() if not reference.scheme})
+    if sealed is None:
+        sealed = _sealed({reference.path for reference in parsed.values() if not reference.scheme})
     values = {}
     for key, reference in parsed.items():
         if reference.scheme:
             values[key] = resolver_of(reference.scheme).resolve(tenant, reference.path)
         else:
-            values[key] = _opened(tenant, reference.path, stored.get(reference.path))
+            values[key] = _opened(tenant, reference.path, sealed.get(reference.path))
     return values
 
 
-def _stored(names: set[str]) -> dict[str, bytes]:
-    if not names:
-        return {}
-    row = fetch_row(SEALED, {"names": sorted(names)})
-    found: dict[str, str] = json.loads(row[0]) if row and row[0] else {}
-    return {name: sealed.encode() for name, sealed in found.items()}
+def _sealed(names: set[str]) -> dict[str, str]:
+    found = Secret.objects.filter(name__in=names).values_list("name", "sealed")
+    return {name: bytes(sealed).decode("ascii") for name, sealed in found}
 
 
-def _opened(tenant: str, name: str, sealed: bytes | None) -> str:
+def _opened(tenant: str, name: str, sealed: str | None) -> str:
     if sealed is None:
         raise SecretUnavailable(f"There is no secret {name!r}; 'isolane secrets set' makes one.")
     try:
-        return unseal(tenant, name, sealed)
+        return unseal(tenant, name, sealed.encode())
     except (UndecryptableError, SecretSealBroken) as error:
         raise SecretUnavailable(f"The secret {name!r} cannot be opened: {error.detail}") from None
 

@@ -18,6 +18,7 @@ from resources.services.definitions import (
     unrouted,
     update_definition,
 )
+from resources.services.sealing import unseal
 from resources.services.secrets import put_secret
 from tenants.scope import TenantNotActive, TenantRef, tenant_scope
 from tenants.services.tenants import set_status
@@ -200,17 +201,20 @@ def test_the_worker_reads_many_with_one_query(
     define(globex, "theirs")
     with tenant_scope(acme), counted(superuser) as statements:
         found = definitions({"billing-db", "store", "theirs", "none"})
+    sealed = found["billing-db"].sealed
+    assert unseal("acme", "billing", sealed["billing"].encode()) == VALUE
     assert found == {
         "billing-db": DefinitionRef(
             name="billing-db",
             type="database",
             config=DATABASE,
             secrets={"password": "billing"},
+            sealed=sealed,
             scope="step",
         ),
         "store": DefinitionRef(
-            name="store", type="cache", config={}, secrets={}, scope="execution"
+            name="store", type="cache", config={}, secrets={}, sealed={}, scope="execution"
         ),
     }
-    asked = [text for text in statements if "resourcedefinition" in text]
+    asked = [text for text in statements if "resources_" in text]
     assert len(asked) == 1

@@ -150,7 +150,7 @@ def test_secrets_are_resolved_for_declared_resources_only(
         )
     asked: list[str] = []
 
-    def resolve(tenant: str, refs: dict[str, str]) -> dict[str, str]:
+    def resolve(tenant: str, refs: dict[str, str], _sealed: dict[str, str]) -> dict[str, str]:
         asked.extend(refs.values())
         return dict.fromkeys(refs, "resolved-secret")
 
