@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cached_property
 from uuid import UUID
 
 from django.utils import timezone
@@ -18,6 +19,7 @@ from executions.semantics.holdings import Holdings
 from executions.semantics.resumable import Resumable
 from executions.transitions.claim import Claim
 from executions.transitions.fence import Placement
+from executions.worker.identity import ids
 from executions.worker.journal import Journal
 from resources.issuers.base import FarThing, Issuer
 from resources.runtimes.base import Runtime
@@ -55,6 +57,11 @@ class OpenContext:
     def key(self) -> Key:
         """What it is found by."""
         return self.placement.key
+
+    @cached_property
+    def ids(self) -> dict[str, object]:
+        """What its log lines carry."""
+        return ids(self.placement)
 
 
 class Contexts:

@@ -73,7 +73,7 @@ def tell(context: OpenContext, event: str, holding: Holding, *, step: str = "") 
         event,
         f": {holding.error}" if holding.error else "",
         extra={
-            **ids(context.placement),
+            **context.ids,
             "event": f"RESOURCE_{event.upper()}",
             "resource": holding.name,
             "resource_type": holding.type,
