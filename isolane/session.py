@@ -11,15 +11,12 @@ Failure: a gone worker ends all descendants and the whole process group at once;
 ends the process.
 """
 
-import contextlib
 import gc
 import os
 import queue
 import signal
 import sys
 import threading
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
 
@@ -48,12 +45,13 @@ from isolane.protocol import (
 from isolane.results import Code, StepError, StepResult
 from isolane.stream import Stream
 from isolane.text import storable
+from isolane.tidings import NOT_URGENT, Tidings
 
 EXIT_PROTOCOL = 4
 # Captured from one attempt and sent; the worker counts for itself, and takes fewer.
 LINES_MAX = 2000
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
-_HELD_SECONDS = 1.0  # for which what need not be known at once may wait for the next frame
+_TIDINGS_SECONDS = 1.0  # for which what need not be known at once may wait for the next answer
 
 
 class Session:
@@ -67,13 +65,13 @@ class Session:
         self._execution: Execution | None = None
         self._baseline: Baseline | None = None
         self._running: Run | None = None
-        self._reused: deque[Resource] = deque()  # of the attempt that runs
+        self._tidings = Tidings(stream)
         self._modules = 0  # when it was last looked
         self._lines = 0  # of the attempt that runs
         self._is_granted = False  # whether the open execution was given resources
-        self._is_cancelled = (
-            False  # whether the execution of the last OPEN that was read was asked to stop
-        )
+        # Of the execution whose OPEN was read last:
+        self._is_open = False  # and not closed since
+        self._is_cancelled = False
 
     def install(self) -> None:
         """Capture what Python code prints and logs, and keep forked children off the stream."""
@@ -127,7 +125,7 @@ class Session:
             result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
         self._capture.finish()
         self._running = None
-        return replace(result, nonce=run.nonce, reused=self._taken(run.step))
+        return replace(result, nonce=run.nonce, reused=self._tidings.with_result(run.step))
 
     def _attempt(self, execution: Execution, run: Run) -> StepResult:
         node = self._registry.get(run.uses)
@@ -142,10 +140,12 @@ class Session:
             found += self._baseline.restore()
         errors = tuple(storable(error, _ERROR_MAX) for error in found[:_ERRORS_MAX])
         self._execution = None
-        self._stream.send(Closed(errors=errors))
         del execution
         if self._is_granted:
             self._forget()
+        self._tidings.hold()
+        self._is_open = False
+        self._stream.send(Closed(errors=errors))
 
     def _forget(self) -> None:
         """Drivers leave cycles with secrets in them; the next execution could look."""
@@ -156,17 +156,14 @@ class Session:
             gc.freeze()
 
     def _read(self) -> None:
-        busy = False
         try:
             while True:
                 try:
-                    frame = self._stream.receive(_HELD_SECONDS if busy else None)
+                    frame = self._stream.receive(_TIDINGS_SECONDS if self._is_open else None)
                 except TimeoutError:
-                    self._tell_held()
-                    busy = self._execution is not None
-                    continue
-                busy = True
-                self._accept(frame)
+                    self._tidings.tell()
+                else:
+                    self._accept(frame)
         except ProtocolError:
             os._exit(EXIT_PROTOCOL)
         finally:
@@ -183,37 +180,16 @@ class Session:
                 pass
             case _:
                 if isinstance(frame, Open):
-                    self._is_cancelled = False
+                    self._is_open, self._is_cancelled = True, False
                 self._inbox.put(frame)
 
     def _say(self, frame: Frame) -> None:
         # What was opened must be known to whoever kills this process; what was only handed on or closed may wait.
-        match frame:
-            case Resource(event="reused"):
-                self._reused.append(frame)
-            case Resource(event="disposed"):
-                self._stream.hold(frame)
-            case _:
-                self._capture.catch_up()
-                self._stream.send(frame)
-
-    def _taken(self, step: str) -> dict[str, str]:
-        """What the step was handed of what was open already, if it was not said yet."""
-        frames = list(self._take_reused())
-        for frame in frames:
-            if frame.step != step:  # of a thread that an earlier step has left
-                self._stream.hold(frame)
-        return {frame.resource_id: frame.name for frame in frames if frame.step == step}
-
-    def _take_reused(self) -> Iterator[Resource]:
-        with contextlib.suppress(IndexError):  # two threads may be at it
-            while True:
-                yield self._reused.popleft()
-
-    def _tell_held(self) -> None:
-        for frame in self._take_reused():
-            self._stream.hold(frame)
-        self._stream.flush()
+        if isinstance(frame, Resource) and frame.event in NOT_URGENT:
+            self._tidings.add(frame)
+            return
+        self._capture.catch_up()
+        self._stream.send(frame)
 
     def _log(self, level: Level, message: str) -> None:
         run = self._running

@@ -48,16 +48,29 @@ class Stream:
         self._held.append(encode(frame))
 
     def flush(self) -> None:
-        """Send what is held."""
-        if self._held and not self.sending():
-            self._send(b"", None)
+        """Send what is held, as far as that is possible without waiting."""
+        if not self._held or self.sending() or not self._lock.acquire(blocking=False):
+            return
+        self._sender = threading.get_ident()
+        try:
+            data = self._take_held()
+            try:
+                sent = self._sock.send(data)
+            except BlockingIOError:
+                sent = 0
+            except ConnectionError as error:
+                raise StreamClosedError(str(error)) from None
+            if data[sent:]:
+                self._held.appendleft(data[sent:])
+        finally:
+            self._sender = None
+            self._lock.release()
 
     def _send(self, data: bytes, deadline: float | None) -> None:
         with self._lock:
             self._sender = threading.get_ident()
             try:
-                held = [self._held.popleft() for _ in range(len(self._held))]
-                self._write(b"".join([*held, data]) if held else data, deadline)
+                self._write(self._take_held() + data if self._held else data, deadline)
                 while self._late:
                     self._write(self._late.popleft(), deadline)
             finally:
@@ -78,6 +91,9 @@ class Stream:
     def close(self) -> None:
         """Close this end; the thread that receives must not be receiving."""
         self._sock.close()
+
+    def _take_held(self) -> bytes:
+        return b"".join([self._held.popleft() for _ in range(len(self._held))])
 
     def _take(self) -> Frame | None:
         if len(self._received) < HEADER.size:

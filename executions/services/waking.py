@@ -15,6 +15,7 @@ from executions.placement.models import Due, DueKind
 from executions.scope import run_scope
 from executions.services.approvals import expire
 from executions.transitions.waiting import wake
+from orchestrator.core.errors import NotFound
 from tenants.scope import platform_scope
 from tenants.selectors import schema_of
 
@@ -36,16 +37,27 @@ def wake_due() -> int:
 def _wake_alone(kind: str, tenant_id: int, execution_id: UUID) -> None:
     """One that cannot be woken must not keep the others asleep."""
     try:
-        with run_scope(tenant_id):
-            if kind == DueKind.APPROVAL:
-                expire(tenant_id, execution_id)
-            else:
-                wake(execution_id)
+        _wake(kind, tenant_id, execution_id)
     except OperationalError:
         raise
     except Exception:
-        of_run = {"execution_id": str(execution_id), "tenant_id": schema_of(tenant_id)}
-        logger.exception("not woken", extra={"event": "NOT_WOKEN", **of_run})
+        whose = {"execution_id": str(execution_id), "tenant_id": _tenant(tenant_id)}
+        logger.exception("not woken", extra={"event": "NOT_WOKEN", **whose})
         # Behind the others, or many of them would be all that is ever looked at.
         with platform_scope():
             Due.objects.filter(kind=kind, ref=execution_id).update(at=Now() + AGAIN)
+
+
+def _wake(kind: str, tenant_id: int, execution_id: UUID) -> None:
+    with run_scope(tenant_id):
+        if kind == DueKind.APPROVAL:
+            expire(tenant_id, execution_id)
+        else:
+            wake(execution_id)
+
+
+def _tenant(tenant_id: int) -> str:
+    try:
+        return schema_of(tenant_id)
+    except NotFound:  # deleted meanwhile, which may be why
+        return ""

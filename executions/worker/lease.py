@@ -70,13 +70,21 @@ class LeaseLoop(Periodic):
             epoch=ticket.epoch,
             boot=self._machine.boot,
         )
-        with bound(ids(placement)):
-            try:
-                self._tend(placement, ticket)
-            except DatabaseError:
-                raise
-            except Exception:
-                logger.exception("placement not tended", extra={"event": "NOT_TENDED"})
+        try:
+            with bound(ids(placement)):
+                self._tend_logged(placement, ticket)
+        except DatabaseError:
+            raise
+        except Exception:
+            logger.exception("whose placement it is, is not known", extra={"event": "NOT_TENDED"})
+
+    def _tend_logged(self, placement: Placement, ticket: Held) -> None:
+        try:
+            self._tend(placement, ticket)
+        except DatabaseError:
+            raise
+        except Exception:
+            logger.exception("placement not tended", extra={"event": "NOT_TENDED"})
 
     def _tend(self, placement: Placement, ticket: Held) -> None:
         contexts = self._machine.contexts
@@ -184,9 +192,9 @@ class LeaseLoop(Periodic):
         if self._machine.contexts.get(context.key) is not context:
             return
         context.lost = True
-        with bound(ids(context.placement)):
-            if context.runtime is not None:
-                context.runtime.kill()
+        if context.runtime is not None:
+            context.runtime.kill()
+        with bound(context.ids):
             if self._machine.contexts.take(context):
                 tear_down(context)
 

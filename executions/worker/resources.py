@@ -1,7 +1,8 @@
 """The resources of an open context: heard of from its runtime, told to the log, revoked at its end.
 
 Timing: background-worker. Model: sync; from whichever thread uses the runtime or closes the context.
-Guarantee: every allocation, reuse, disposal and failure is one line of the log with both ids; revoking: at-least-once.
+Guarantee: every allocation, reuse, disposal and failure is one line of the log with both ids; of the last second of a
+runtime that is killed, reuse and disposal may be missing. Revoking: at-least-once.
 Failure: what cannot be revoked now is logged and stays in the ledger, where the sweeper finds it.
 """
 

@@ -49,6 +49,7 @@ class Child:
         paths: Sequence[str | Path] = (),
     ) -> None:
         self._lock = threading.Lock()
+        self._has_answered = False
         self._owed: deque[type[Any]] = deque()  # what is still to come, in this order
         self._folder = _folder()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
@@ -133,6 +134,11 @@ class Child:
         self._owed.append(answer)
 
     @property
+    def has_answered(self) -> bool:
+        """Whether it has imported its packages and serves."""
+        return self._has_answered
+
+    @property
     def owes(self) -> bool:
         """Whether an answer is still to come."""
         return bool(self._owed)
@@ -144,6 +150,7 @@ class Child:
         expected = self._owed.popleft()
         if not isinstance(frame, expected):
             raise ProtocolError(f"it sent {type(frame).__name__} instead of {expected.__name__}")
+        self._has_answered = True
 
     def answer(self, answer: type[F], timeout: float, on_resource: OnResource = ignore) -> F:
         """Return the answer to a frame that was posted, after those before it; on anything else kill it and raise."""

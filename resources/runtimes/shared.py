@@ -45,7 +45,7 @@ from resources.runtimes.supervision import Supervision
 
 _KEPT = 2  # runners for each that may be at work
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
-_SEND_TIMEOUT = 1.0  # seconds for a runner that waits for frames to take one
+_SEND_TIMEOUT = 5.0  # seconds for a runner that waits for frames to take one
 
 
 class _Idle(NamedTuple):
@@ -98,10 +98,9 @@ class SharedBackend(RuntimeBackend):
     ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
         with self._lock:
-            warm = self._take(placement.tenant_number)
-            child = warm or self._begin()
+            child = self._take(placement.tenant_number) or self._begin()
             self._busy.add(child)
-        return SharedRuntime(self, child, placement, grants, on_resource, is_warm=warm is not None)
+        return SharedRuntime(self, child, placement, grants, on_resource)
 
     def stop(self) -> None:
         """End all runners; those in use are disposed of by their users."""
@@ -152,12 +151,9 @@ class SharedRuntime(Runtime):
         placement: Placement,
         grants: Sequence[Grant],
         on_resource: OnResource,
-        *,
-        is_warm: bool = False,
     ) -> None:
         self._backend = backend
         self._child = child
-        self._is_warm = is_warm
         self._placement = placement
         self._grants = tuple(grants)
         self._on_resource = on_resource
@@ -189,7 +185,7 @@ class SharedRuntime(Runtime):
         )
         eager = any(grant.eager for grant in self._grants)
         self._grants = ()  # what they hold is kept no longer than it is needed
-        if self._is_warm and not eager:
+        if self._child.has_answered and not eager:
             # It has imported everything and has nothing to wait for: its answer comes before that to the first step.
             self._child.post(identity, Ready, _SEND_TIMEOUT)
         else:

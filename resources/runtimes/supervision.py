@@ -31,6 +31,7 @@ from resources.runtimes.child import Child
 
 _SLICE = 0.1  # seconds between two looks at everything but the stream
 _GRACE = 1.0  # seconds that a cancelled step has to end by itself
+_OPEN_TIMEOUT = 30.0  # seconds for a context that was to be open already; its step has not begun
 LOG_LINES = 1000  # of one attempt of a step
 LOG_BYTES = 256 * 1024  # of all these lines
 DROPPED = "further output of this step is dropped"
@@ -92,10 +93,11 @@ class Supervision:
             raise
 
     def _watch(self) -> StepResult:
+        opening = time.monotonic() + _OPEN_TIMEOUT
         while True:
             if self._cancelled.is_set() and not self._cancelling:
                 self._cancel()
-            if time.monotonic() >= self._limit:
+            if time.monotonic() >= (min(self._limit, opening) if self._child.owes else self._limit):
                 return self._overdue()
             outcome = self._next()
             if isinstance(outcome, StepResult):
@@ -182,6 +184,8 @@ class Supervision:
     def _overdue(self) -> StepResult:
         if self._cancelling:
             return self._end(Code.CANCELLED, "cancelled")
+        if self._child.owes:
+            return self._end(Code.RESOURCE_ERROR, "the runtime did not open its context in time")
         return self._end(Code.TIMEOUT, "the step was ended at its deadline")
 
     def _died(self) -> StepResult:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from isolane import NodeContext, node
+from isolane.protocol import Resource
 
 KEPT: list[Any] = []
 
@@ -29,6 +30,22 @@ def use_and_hang(ctx: NodeContext, *, name: str) -> None:
     ctx.resource(name)
     while not ctx.cancelled:
         time.sleep(0.01)
+
+
+@node("resource.lose_and_use")
+def lose_and_use(ctx: NodeContext, *, name: str) -> dict[str, Any]:
+    """Lose the connection that the run has, and ask for it again."""
+    ctx.resource(name).close()
+    return use(ctx, name=name)
+
+
+@node("resource.say_late")
+def say_late(ctx: NodeContext, *, name: str) -> None:
+    """Have a thread that is late say that it was handed something, when the run ends."""
+    said = Resource(
+        event="reused", name=name, resource_id=ctx.resource_id(name), step="of-a-thread"
+    )
+    ctx.on_close(lambda: ctx._emit(said))
 
 
 @node("resource.keep")

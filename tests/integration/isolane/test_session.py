@@ -163,6 +163,35 @@ def test_that_a_step_uses_a_handle_is_heard_while_it_still_does(
     assert talk.close() == ((), [("disposed", "billing", "")])
 
 
+def test_a_handle_that_a_later_step_loses_is_told_in_an_order_that_can_be(
+    talk: Talk, customer: Customer
+) -> None:
+    talk.open(a_grant(customer))
+    first, _ = talk.run("use", step="s0", name="billing")
+    second, said = talk.run("lose_and_use", step="s1", name="billing")
+    assert second.status == "succeeded"
+    assert second.output["id"] != first.output["id"]
+    # It was handed on before it was closed; what was opened instead is told at once.
+    assert said == [
+        ("allocated", "billing", "s1"),
+        ("reused", "billing", "s1"),
+        ("disposed", "billing", "s1"),
+    ]
+    assert talk.close() == ((), [("disposed", "billing", "")])
+
+
+def test_what_is_said_late_is_not_told_of_the_next_execution(
+    talk: Talk, customer: Customer
+) -> None:
+    talk.open(a_grant(customer))
+    talk.run("say_late", name="billing")
+    late = ("reused", "billing", "of-a-thread")
+    assert talk.close() == ((), [late, ("disposed", "billing", "")])
+    assert talk.open(a_grant(customer)) == []
+    assert talk.run("use", name="billing")[1] == [("allocated", "billing", "pay")]
+    assert talk.close() == ((), [("disposed", "billing", "")])
+
+
 def test_what_is_eager_is_open_before_ready(talk: Talk, customer: Customer) -> None:
     assert talk.open(a_grant(customer, eager=True)) == [("allocated", "billing", "")]
     assert len(talk.sessions()) == 1

@@ -162,3 +162,38 @@ def test_what_is_held_goes_alone_when_it_must(pair: Pair) -> None:
     assert peer.receive(1) == Cancel()
     stream.flush()
     assert counting.writes == 1
+
+
+class Narrow(Counting):
+    """Takes so many bytes more, and no others."""
+
+    room = 0
+
+    def send(self, data: memoryview) -> int:
+        if not self.room:
+            raise BlockingIOError
+        sent = super().send(data[: self.room])
+        self.room -= sent
+        return sent
+
+
+@pytest.mark.parametrize("room", [0, 3])
+def test_what_is_held_waits_for_no_peer_and_is_not_cut(pair: Pair, room: int) -> None:
+    narrow = Narrow(pair[0])
+    narrow.room = room
+    stream, peer = Stream(narrow), Stream(pair[1])  # type: ignore[arg-type]
+    stream.hold(Cancel())
+    stream.flush()
+    stream.hold(Close())
+    narrow.room = 1000
+    stream.send(Ready())
+    assert [peer.receive(1) for _ in range(3)] == [Cancel(), Close(), Ready()]
+
+
+def test_nor_for_a_thread_that_sends(pair: Pair) -> None:
+    stream = Stream(pair[0])
+    stream.hold(Cancel())
+    with stream._lock:
+        stream.flush()  # returns
+    stream.flush()
+    assert Stream(pair[1]).receive(1) == Cancel()

@@ -11,7 +11,9 @@ import pytest
 
 from isolane.protocol import Ready, encode
 from isolane.results import Code
-from resources.runtimes.shared import SharedRuntime
+from resources.runtimes import supervision
+from resources.runtimes.base import Placement
+from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone, wait_until
 
 
@@ -67,6 +69,36 @@ def test_one_that_dies_before_its_context_is_open_fails_the_step_for_want_of_it(
     result = driver.run("test.add", {"a": 1})
     assert result.code is Code.RESOURCE_ERROR
     assert "the runtime died before its context was open (signal SIGKILL)" in result.message
+
+
+def test_one_that_hangs_before_its_context_is_open_has_not_begun_the_step(start: Start) -> None:
+    first = start(execution_id="e0")
+    first.close(5)
+    os.kill(first.pid, signal.SIGSTOP)
+    driver = Driver(start(execution_id="e1"))
+    result = driver.run("test.add", {"a": 1}, seconds=0.3)
+    assert result.code is Code.RESOURCE_ERROR
+    assert result.message == "the runtime did not open its context in time"
+    assert is_gone(first.pid)
+
+
+def test_and_has_no_longer_than_any_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "_OPEN_TIMEOUT", 0.3)
+    first = start(execution_id="e0")
+    first.close(5)
+    os.kill(first.pid, signal.SIGSTOP)
+    result = Driver(start(execution_id="e1")).run("test.add", {"a": 1}, seconds=3600)
+    assert result.code is Code.RESOURCE_ERROR
+
+
+def test_one_that_was_never_asked_anything_is_waited_for(
+    backend: SharedBackend, start: Start
+) -> None:
+    unused = backend.start(Placement(tenant_id="acme", tenant_number=1, execution_id="e0", epoch=1))
+    unused.close(5)
+    second = start(execution_id="e1")
+    assert second.pid == unused.pid  # type: ignore[attr-defined]
+    assert not second._child.owes
 
 
 class CancelledMeanwhile(threading.Event):
