@@ -70,21 +70,15 @@ class LeaseLoop(Periodic):
             epoch=ticket.epoch,
             boot=self._machine.boot,
         )
+        whose: dict[str, object] = {"execution_id": str(ticket.execution_id)}
         try:
-            with bound(ids(placement)):
-                self._tend_logged(placement, ticket)
+            whose = ids(placement)
+            with bound(whose):
+                self._tend(placement, ticket)
         except DatabaseError:
             raise
         except Exception:
-            logger.exception("whose placement it is, is not known", extra={"event": "NOT_TENDED"})
-
-    def _tend_logged(self, placement: Placement, ticket: Held) -> None:
-        try:
-            self._tend(placement, ticket)
-        except DatabaseError:
-            raise
-        except Exception:
-            logger.exception("placement not tended", extra={"event": "NOT_TENDED"})
+            logger.exception("placement not tended", extra={"event": "NOT_TENDED", **whose})
 
     def _tend(self, placement: Placement, ticket: Held) -> None:
         contexts = self._machine.contexts

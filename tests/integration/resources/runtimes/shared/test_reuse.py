@@ -20,6 +20,14 @@ from tests.integration.resources.runtimes.conftest import (
 )
 
 PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
+CHAT = Grant(
+    name="chat",
+    type="model",
+    definition="d",
+    scope="execution",
+    config={"provider": "echo", "model": "m"},
+    secrets={},
+)
 
 
 def test_a_clean_runner_is_used_again_without_traces(start: Start) -> None:
@@ -61,12 +69,8 @@ def test_what_a_step_changed_in_the_process_is_set_back_for_the_next_run(start: 
 def test_that_a_step_was_handed_an_open_handle_is_heard_with_its_result(
     backend: SharedBackend,
 ) -> None:
-    config = {"provider": "echo", "model": "m"}
-    grant = Grant(
-        name="chat", type="model", definition="d", scope="execution", config=config, secrets={}
-    )
     heard: list[Resource] = []
-    runtime = backend.start(PLACEMENT, grants=[grant], on_resource=heard.append)
+    runtime = backend.start(PLACEMENT, grants=[CHAT], on_resource=heard.append)
     runtime.open()
     driver = Driver(runtime)
     for step in ("one", "two", "two"):
@@ -90,12 +94,8 @@ def test_that_a_step_was_handed_an_open_handle_is_heard_with_its_result(
 def test_a_runner_is_used_again_only_if_it_said_that_all_handles_are_closed(
     backend: SharedBackend, start: Start, uses: str, events: list[str], errors: tuple[str, ...]
 ) -> None:
-    config = {"provider": "echo", "model": "m"}
-    grant = Grant(
-        name="chat", type="model", definition="d", scope="execution", config=config, secrets={}
-    )
     heard: list[Resource] = []
-    first = backend.start(PLACEMENT, grants=[grant], on_resource=heard.append)
+    first = backend.start(PLACEMENT, grants=[CHAT], on_resource=heard.append)
     assert isinstance(first, SharedRuntime)
     first.open()
     Driver(first).output(uses)
