@@ -1,5 +1,6 @@
 """A worker without Celery, and a neighbour: a run of another tenant that must never notice what a test does."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from executions.worker.machine import Machine
 from orchestrator.core.logs import unbind
 from tenants.scope import TenantRef
 from tests.factories import everything_of, make_machine, make_placed
+from tests.integration.executions.worker.lines import Lines
 
 
 @pytest.fixture
@@ -22,6 +24,15 @@ def links(machine: Machine) -> Iterator[Links]:
     """Its links; what one that did not end has bound to this thread's log lines goes with them."""
     yield Links(machine)
     unbind()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """What is logged during the test."""
+    handler = Lines()
+    logging.getLogger().addHandler(handler)
+    yield handler
+    logging.getLogger().removeHandler(handler)
 
 
 @pytest.fixture

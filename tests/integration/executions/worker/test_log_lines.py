@@ -1,10 +1,5 @@
 """Every line that is written for a run carries its ids, whichever thread of the worker writes it."""
 
-import json
-import logging
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from django.db import OperationalError
 
@@ -16,58 +11,19 @@ from executions.worker.lease import LeaseLoop
 from executions.worker.links import Links
 from executions.worker.machine import Machine
 from executions.worker.reaper import reap
-from orchestrator.core.logs import JsonFormatter
 from resources.runtimes.stub import StubRuntime
 from tenants.scope import TenantRef
 from tests.factories import let_lapse, make_machine, make_placed
 from tests.integration.executions.worker.driving import drive, run_link
+from tests.integration.executions.worker.lines import LIBRARY, Lines, are_of, say_something
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
-LIBRARY = "some.library"
-Line = dict[str, Any]
-
-
-class Lines(logging.Handler):
-    """Formats in the thread that writes, as a stream does."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.setFormatter(JsonFormatter())
-        self.seen: list[Line] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.seen.append(json.loads(self.format(record)))
-
-    def of(self, logger: str, message: str = "") -> list[Line]:
-        return [
-            line
-            for line in self.seen
-            if line["logger"] == logger and line["message"].startswith(message)
-        ]
-
-
-@pytest.fixture
-def lines() -> Iterator[Lines]:
-    handler = Lines()
-    logging.getLogger().addHandler(handler)
-    yield handler
-    logging.getLogger().removeHandler(handler)
 
 
 @pytest.fixture
 def placement(acme: TenantRef, machine: Machine) -> Placement:
     return make_placed(acme, machine)
-
-
-def say_something(*_: object, **__: object) -> None:
-    """As a library would, which knows nothing of runs."""
-    logging.getLogger(LIBRARY).warning("something")
-
-
-def are_of(lines: list[Line], tenant: TenantRef, placement: Placement) -> bool:
-    whose = {(line.get("execution_id"), line.get("tenant_id"), line.get("epoch")) for line in lines}
-    return whose == {(str(placement.execution_id), tenant.schema, placement.epoch)}
 
 
 def test_in_the_threads_that_end_placements(

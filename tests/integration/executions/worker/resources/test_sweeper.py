@@ -1,5 +1,7 @@
 """What ended placements have left at far sides is swept."""
 
+import logging
+
 import pytest
 
 from executions.models import ResourceRecord
@@ -15,6 +17,7 @@ from resources.ledger.models import Issued
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import let_lapse
 from tests.integration.executions.worker.driving import drive, run_link
+from tests.integration.executions.worker.lines import LIBRARY, Lines, are_of, say_something
 from tests.integration.executions.worker.resources.far_side import FarSide, begin, issued, records
 
 pytestmark = pytest.mark.usefixtures("broker")
@@ -39,6 +42,37 @@ def test_a_far_side_that_is_away_at_the_end_is_swept_later(
     assert sweep() == 1
     assert far.there == set()
     assert records(acme)[0] == ("cache.user", "swept", 1)
+
+
+def test_every_line_that_is_written_meanwhile_carries_both_ids(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    far: FarSide,
+    lines: Lines,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.INFO, logger="executions.worker.sweeper")
+    placement = begin(acme, machine, "open", "close")
+    run_link(links, placement, "s1")
+    far.away = True
+    drive(acme, links, placement)
+    revoke = far.revoke
+
+    def say_and_revoke(thing: FarThing) -> None:
+        say_something()
+        revoke(thing)
+
+    monkeypatch.setattr(far, "revoke", say_and_revoke)
+    assert sweep() == 1
+    far.away = False
+    with platform_scope():
+        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+    assert sweep() == 1
+    told = lines.of("executions.worker.sweeper")
+    assert [line["event"] for line in told] == ["RESOURCE_FAILED", "RESOURCE_SWEPT"]
+    assert are_of([*told, *lines.of(LIBRARY)], acme, placement)
 
 
 def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
