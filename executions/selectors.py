@@ -62,7 +62,7 @@ def executions(reach: Reach = None) -> "QuerySet[CountedExecution]":
 
 def execution(public_id: str, reach: Reach = None) -> "CountedExecution":
     """One run by the id that people see, with its steps, all as they were at the same moment."""
-    with _snapshot():
+    with snapshot():
         found = _counted(reach).defer(*_SEALED).filter(pk=parse_id(public_id)).first()
         if found is None:
             raise no_execution(public_id)
@@ -99,6 +99,17 @@ def parse_id(public_id: str) -> UUID:
         raise InvalidInput(
             f"{public_id!r} is not an execution id; they look like exec_<uuid>.", field="id"
         ) from None
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """What is read inside is of one moment. It is the outermost transaction, and what it begins with is this."""
+    connection = cast("DatabaseWrapper", connections[ALIAS])
+    connection.ensure_connection()
+    connection.assert_scope()  # entering the tenant would be a statement before it
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
 
 
 # --- what happened in a run
@@ -199,17 +210,6 @@ def _reached(runs: QuerySet[Execution], reach: Reach) -> QuerySet[Execution]:
     if reach is None:
         return runs
     return runs.filter(blueprint_version__blueprint__name__in=reach)
-
-
-@contextmanager
-def _snapshot() -> Iterator[None]:
-    """What is read inside is of one moment. It is the outermost transaction, and what it begins with is this."""
-    connection = cast("DatabaseWrapper", connections[ALIAS])
-    connection.ensure_connection()
-    connection.assert_scope()  # entering the tenant would be a statement before it
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield
 
 
 def no_execution(public_id: str) -> NotFound:

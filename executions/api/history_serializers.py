@@ -7,6 +7,8 @@ from rest_framework import serializers
 from executions.api.serializers import AmountsField
 from executions.blueprint.amounts import amount_text
 from executions.models import CostRecord, ExecutionEvent, StepLog
+from executions.semantics.story import tell
+from executions.states import ExecutionState
 from orchestrator.core.serializers import StrictSerializer
 
 PAGE = 200
@@ -36,6 +38,21 @@ class EventSerializer(serializers.ModelSerializer[ExecutionEvent]):
         model = ExecutionEvent
         fields = ("sequence", "at", "kind", "step", "data")
         read_only_fields = fields
+
+
+class SentenceSerializer(serializers.ModelSerializer[ExecutionEvent]):
+    """One thing that happened, told."""
+
+    text = serializers.SerializerMethodField()
+
+    class Meta:
+        model = ExecutionEvent
+        fields = ("sequence", "at", "kind", "step", "text")
+        read_only_fields = fields
+
+    def get_text(self, event: ExecutionEvent) -> str:
+        """A sentence for people; programs decide by `kind` and the event's data."""
+        return tell(event.kind, event.step, event.data)
 
 
 class LogSerializer(serializers.ModelSerializer[StepLog]):
@@ -93,6 +110,14 @@ class EventsSerializer(PageSerializer):
     """Events, the oldest first."""
 
     results = EventSerializer(many=True)
+
+
+class ExplanationSerializer(PageSerializer):
+    """What happened and how the run stands, the events and the rest of the same moment."""
+
+    state = serializers.ChoiceField(choices=ExecutionState.choices)
+    now = serializers.CharField(help_text="How it stands now, and why; a sentence or two.")
+    results = SentenceSerializer(many=True)
 
 
 class LogsSerializer(PageSerializer):

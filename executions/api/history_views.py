@@ -1,4 +1,4 @@
-"""Endpoints for what happened in a run: events, logs, costs. Each gives a bounded piece and where to read on.
+"""Endpoints for what happened in a run: events, also told, logs, costs. Each gives a bounded piece and where to go on.
 
 Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failure: bubble, as a problem.
 """
@@ -20,14 +20,18 @@ from executions.api.history_serializers import (
     CostsSerializer,
     EventSerializer,
     EventsSerializer,
+    ExplanationSerializer,
     LogSerializer,
     LogsQuerySerializer,
     LogsSerializer,
+    SentenceSerializer,
     SinceSerializer,
 )
 from executions.blueprint.amounts import amount_text
+from executions.explanations import standing_of
 from executions.models import Execution
-from executions.selectors import cost_totals, costs, events, find_execution, logs
+from executions.selectors import cost_totals, costs, events, find_execution, logs, snapshot
+from executions.semantics.standing import tell_standing
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -55,6 +59,24 @@ class EventsView(HistoryView):
         since = query(SinceSerializer, request)
         found = events(self.run(request, id), after=since["after"])
         return Response(page(found, EventSerializer, "sequence", since))
+
+
+class ExplanationView(HistoryView):
+    """The story of a run."""
+
+    @extend_schema(
+        operation_id="explain_execution",
+        parameters=[EXECUTION_ID, SinceSerializer],
+        responses={200: ExplanationSerializer, **READING},
+    )
+    def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
+        """Read what happened in a run, told in order, and how it stands now and why."""
+        since = query(SinceSerializer, request)
+        with snapshot():
+            run = self.run(request, id)
+            piece = page(events(run, after=since["after"]), SentenceSerializer, "sequence", since)
+            standing = standing_of(run)
+        return Response({**piece, "state": run.state, "now": tell_standing(standing)})
 
 
 class LogsView(HistoryView):

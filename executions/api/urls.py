@@ -12,7 +12,7 @@ from executions.api.blueprint_views import (
     ValidateView,
     VersionView,
 )
-from executions.api.history_views import CostsView, EventsView, LogsView
+from executions.api.history_views import CostsView, EventsView, ExplanationView, LogsView
 from executions.api.ledger_views import AbandonView, LedgerView, UncleanView
 from executions.api.resource_check_views import ResourceCheckView
 from executions.api.views import CancelView, ExecutionsView, ExecutionView, ReplayView
@@ -25,6 +25,7 @@ urlpatterns = [
     path("executions/<str:id>/cancel", CancelView.as_view(), name="cancel-execution"),
     path("executions/<str:id>/replay", ReplayView.as_view(), name="replay-execution"),
     path("executions/<str:id>/events", EventsView.as_view(), name="events"),
+    path("executions/<str:id>/explanation", ExplanationView.as_view(), name="explanation"),
     path("executions/<str:id>/logs", LogsView.as_view(), name="logs"),
     path("executions/<str:id>/costs", CostsView.as_view(), name="costs"),
     path("executions/<str:id>/resources", LedgerView.as_view(), name="execution-resources"),

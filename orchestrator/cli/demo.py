@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +28,7 @@ from orchestrator.cli.demo_resources import (
 from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.http import Client
 from orchestrator.cli.stack import prepare_platform, say
+from orchestrator.cli.texts import plain, story_line
 from orchestrator.embedded.child import runs
 from orchestrator.embedded.customer import CustomerPostgres
 from orchestrator.embedded.paths import EmbeddedPaths
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 TENANTS = ("acme", "globex")
 APPROVES = "acme"  # what its runs ask; the other tenant rejects
 ORDERS_PER_TENANT = 2
+APPROVAL = "approval"
 BILLING = "billing"
 UNPAID_INVOICE = 2
 WORKERS = 2
@@ -59,8 +62,8 @@ class Followed:
 def demo() -> None:
     """Start everything, run blueprints in two tenants at the same time, stop everything.
 
-    One of them asks a person; the demo answers. One uses resources: a PostgreSQL that stands for the customer's, the
-    run cache and a model. Its ledger is shown, and what the far sides say.
+    One of them asks a person; the demo answers, and what happened in that run is told. One uses resources: a PostgreSQL
+    that stands for the customer's, the run cache and a model. Its ledger is shown, and what the far sides say.
 
     Exit 1 if a run fails, or if a process or something of a resource is left behind.
     """
@@ -78,6 +81,7 @@ def demo() -> None:
         followed = _submit(stack, customer)
         _follow(stack, followed)
         _print_outputs(followed)
+        _explain(followed)
         unclean = _show_resources(followed, customer)
         started = _started()
         CONSOLE.print("Stopping the platform")
@@ -109,7 +113,7 @@ def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[Followed]:
     wanted: list[tuple[str, dict[str, Any]]] = [
         ("order", {"order_id": 100 + number}) for number in range(ORDERS_PER_TENANT)
     ]
-    wanted.append(("approval", {"invoice_id": 7, "total": "30.00"}))
+    wanted.append((APPROVAL, {"invoice_id": 7, "total": "30.00"}))
     if customer:
         wanted.append((BILLING, {"invoice_id": UNPAID_INVOICE}))
     else:
@@ -178,6 +182,16 @@ def _print_outputs(followed: list[Followed]) -> None:
     for item in followed:
         outputs = json.dumps(item.run["outputs"], ensure_ascii=False)
         click.echo(f"  {item.tenant} {item.run['id']} {outputs}")
+
+
+def _explain(followed: list[Followed]) -> None:
+    """Tell the story of one run, as `isolane explain` would: the one that has asked a person."""
+    item = next(item for item in followed if item.run["blueprint"] == APPROVAL)
+    story = item.client.explanation(item.run["id"])
+    click.echo(f"  What happened in {item.tenant} {item.run['id']} (isolane explain):")
+    for event in story["results"]:
+        click.echo(f"    {story_line(datetime.fromisoformat(event['at']), event['text'])}")
+    click.echo(f"    {plain(story['now'])}")
 
 
 def _show_resources(followed: list[Followed], customer: CustomerPostgres | None) -> int:

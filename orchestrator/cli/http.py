@@ -26,6 +26,10 @@ class Client:
         """GET /api/v1/executions/{id}."""
         return self._call(f"executions/{public_id}")
 
+    def explanation(self, public_id: str) -> dict[str, Any]:
+        """GET /api/v1/executions/{id}/explanation: what happened in the run, told, and how it stands."""
+        return self._call(f"executions/{public_id}/explanation")
+
     def resources(self, public_id: str) -> dict[str, Any]:
         """GET /api/v1/executions/{id}/resources: what the run had, and whether all of it is gone."""
         return self._call(f"executions/{public_id}/resources")

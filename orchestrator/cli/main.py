@@ -47,6 +47,7 @@ COMMANDS = {
     "executions": Entry(
         at="executions:executions", help="Submit, follow, show, replay, cancel a tenant's runs."
     ),
+    "explain": Entry(at="explain:explain", help="Tell what happened in a run, in order, and why."),
     "approvals": Entry(
         at="approvals:approvals", help="List, approve, reject what a tenant's runs ask people."
     ),

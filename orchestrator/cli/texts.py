@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,8 @@ def typed_inputs() -> Iterator[None]:
 def plain(text: str) -> str:
     """A text of others that cannot steer the terminal; JSON stays the JSON that it is."""
     return "".join(c if c.isprintable() or c in "\t\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def story_line(at: datetime, text: str) -> str:
+    """One thing that happened in a run, with its time of day."""
+    return f"{at:%H:%M:%S}.{at.microsecond // 1000:03}  {plain(text)}"

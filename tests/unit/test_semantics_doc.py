@@ -8,10 +8,12 @@ import pytest
 from django.conf import settings
 
 from executions import idempotency
+from executions.api.withholding import EVENT_DATA
 from executions.blueprint import failures, plan
 from executions.blueprint.plan import FailureMode, Guarantee
 from executions.semantics import decisions, memory, said
 from executions.semantics.seeds import backoff_ms, derive_seed
+from executions.semantics.story import TELLERS, tell
 from executions.services.executions import MAX_KEY, IdempotencyConflict
 from executions.states import EXECUTION_TRANSITIONS, STEP_TRANSITIONS
 from executions.worker import closing
@@ -58,6 +60,17 @@ def test_every_state_is_there_with_what_may_follow() -> None:
             source.value: {target.value for target in targets}
             for source, targets in transitions.items()
         }
+
+
+def test_every_event_is_there_with_its_data() -> None:
+    told = {name: set(_NAME.findall(cells[0])) for name, cells in table("event").items()}
+    assert list(told) == list(TELLERS)
+    assert set().union(*told.values()) == EVENT_DATA | {"actor", "message"}
+
+
+def test_the_story_is_told_so() -> None:
+    lost = {"epoch": 1, "worker": "w1@host", "by": "w2@host", "unbilled": True}
+    assert f"  {tell('placement.lost', 'pay', lost)}\n" in PAGE.read_text(encoding="utf-8")
 
 
 def test_every_failure_mode_is_there_and_the_one_of_requests() -> None:

@@ -54,7 +54,9 @@ def test_lists_hold_what_is_reached(limited: Client, acme: TenantRef) -> None:
     assert {run["id"] for run in program(acme).get(RUNS).json()["results"]} == {seen, hidden}
 
 
-@pytest.mark.parametrize("action", ["", "/events", "/logs", "/costs", "/cancel", "/replay"])
+@pytest.mark.parametrize(
+    "action", ["", "/events", "/explanation", "/logs", "/costs", "/cancel", "/replay"]
+)
 def test_a_run_out_of_reach_looks_like_one_that_does_not_exist(
     limited: Client, acme: TenantRef, action: str
 ) -> None:
@@ -73,7 +75,7 @@ def test_what_is_reached_is_run_replayed_and_cancelled(limited: Client, acme: Te
     assert sent.status_code == 202
     assert post(limited, f"{sent['Location']}/replay").status_code == 202
     assert post(limited, f"{sent['Location']}/cancel").status_code == 202
-    for what in ("", "/events", "/logs", "/costs"):
+    for what in ("", "/events", "/explanation", "/logs", "/costs"):
         assert limited.get(sent["Location"] + what).status_code == 200
 
 

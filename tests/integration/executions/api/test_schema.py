@@ -36,6 +36,7 @@ def test_it_names_every_endpoint(document: dict[str, Any]) -> None:
         "cancel_execution": ("post", "/api/v1/executions/{id}/cancel"),
         "replay_execution": ("post", "/api/v1/executions/{id}/replay"),
         "list_events": ("get", "/api/v1/executions/{id}/events"),
+        "explain_execution": ("get", "/api/v1/executions/{id}/explanation"),
         "list_logs": ("get", "/api/v1/executions/{id}/logs"),
         "list_costs": ("get", "/api/v1/executions/{id}/costs"),
         "list_approvals": ("get", "/api/v1/approvals"),

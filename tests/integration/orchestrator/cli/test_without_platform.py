@@ -64,7 +64,13 @@ def flow(tmp_path: Path) -> Path:
 
 def test_every_command_has_help() -> None:
     shown = json.loads(python("-c", HELP).stdout)
-    assert {"tenants list", "executions costs", "blueprints validate", "nodes show"} <= set(shown)
+    assert {
+        "explain",
+        "tenants list",
+        "executions costs",
+        "blueprints validate",
+        "nodes show",
+    } <= set(shown)
     assert set(shown.values()) == {0}
 
 

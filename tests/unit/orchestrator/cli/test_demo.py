@@ -73,6 +73,7 @@ def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(module, "start_customer", lambda _: None)
         monkeypatch.setattr(module, "_submit", lambda *_: followed)
         monkeypatch.setattr(module, "_follow", lambda *_: None)
+        monkeypatch.setattr(module, "_explain", lambda *_: None)
         monkeypatch.setattr(module, "_show_resources", lambda *_: unclean)
         monkeypatch.setattr(module, "_started", lambda: started)
         result = CliRunner().invoke(module.demo)
@@ -98,6 +99,28 @@ def test_a_leftover_process_is_exit_1(demo: Any, process: psutil.Process) -> Non
 def test_a_run_that_leaves_something_is_exit_1(demo: Any) -> None:
     code, output = demo("succeeded", [], unclean=1)
     assert (code, "1 runs have left something" in output) == (1, True)
+
+
+class Stories(Client):
+    """Answers with a story."""
+
+    def explanation(self, public_id: str) -> dict[str, Any]:
+        """Of one event."""
+        event = {"at": "2026-03-04T10:02:11.120000Z", "text": f"{public_id} was submitted."}
+        return {"results": [event], "now": "It ended\x1b[2J."}
+
+
+def test_the_story_of_the_run_that_asks_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    client = Stories(base_url="", api_key="")
+    followed = [
+        module.Followed("acme", client, {"id": "other", "blueprint": "order"}),
+        module.Followed("acme", client, {"id": "asks", "blueprint": "approval"}),
+    ]
+    module._explain(followed)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "    10:02:11.120  asks was submitted.",
+        r"    It ended\u001b[2J.",
+    ]
 
 
 def ledger(*, clean: bool) -> dict[str, Any]:
