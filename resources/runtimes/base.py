@@ -57,6 +57,11 @@ class Runtime(ABC):
     def alive(self) -> bool:
         """Whether steps can run in it."""
 
+    @property
+    def lost(self) -> bool:
+        """Whether it was ended because nobody kept it alive: no failure of the step that ran in it."""
+        return False
+
     @abstractmethod
     def open(self) -> None:
         """Open the context, or raise RuntimeStartError."""
@@ -110,6 +115,14 @@ class RuntimeBackend(ABC):
 
         `on_resource` hears what becomes of them, in whatever thread uses the runtime.
         """
+
+    @abstractmethod
+    def keepalive(self, *, until: float) -> None:
+        """Let its runtimes live until then (monotonic); whoever is told nothing any more ends them. Does not wait."""
+
+    @abstractmethod
+    def sweep(self) -> None:
+        """End and remove what dead workers have left of this level on this machine."""
 
     @abstractmethod
     def stop(self) -> None:

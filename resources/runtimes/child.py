@@ -29,6 +29,7 @@ from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import OnResource, RuntimeStartError, ignore
 from resources.runtimes.folder import RuntimeFolder
 from resources.runtimes.processes import end_descendants, end_strays
+from resources.runtimes.watchdog import Watchdog
 
 # Everything else, credentials above all, stays with the worker.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -47,8 +48,11 @@ class Child:
         packages: Sequence[str] = (),
         tasks: Sequence[str] = (),
         paths: Sequence[str | Path] = (),
+        watchdog: Watchdog,
     ) -> None:
         self._lock = threading.Lock()
+        self._watchdog = watchdog
+        self._is_lost = False
         self._has_answered = False
         self._owed: deque[type[Any]] = deque()  # what is still to come, in this order
         self._folder = _folder()
@@ -66,6 +70,11 @@ class Child:
             raise RuntimeStartError(f"the runner cannot be started: {error}") from error
         finally:
             theirs.close()
+        try:
+            self._watchdog.watch(self.pid, self._folder.path)
+        except OSError as error:
+            self.dispose()
+            raise RuntimeStartError(f"the runner cannot be watched: {error}") from error
 
     @property
     def pid(self) -> int:
@@ -83,6 +92,11 @@ class Child:
             return os.waitid(os.P_PID, self.pid, flags) is not None
         except ChildProcessError:  # another thread has just reaped it
             return True
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the watchdog has ended it; known once it is killed or found dead."""
+        return self._is_lost
 
     def kill(self) -> None:
         """End the runner and all that it started, wait for it and remove its folder."""
@@ -178,6 +192,8 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        self._is_lost = self._watchdog.has_ended(self.pid)
+        self._watchdog.forget(self.pid)
         if not complete:  # it died before, and what it started is not below it any more
             end_strays(self._folder.path)
 

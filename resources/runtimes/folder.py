@@ -54,7 +54,7 @@ def sweep() -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # gone meanwhile, no folder, or in use
             if path.lstat().st_uid == os.geteuid():
-                _remove_unheld(path)
+                remove_unheld(path)
 
 
 def _make() -> tuple[Path, int]:
@@ -78,7 +78,8 @@ def _hold(path: Path) -> int | None:
     return lock
 
 
-def _remove_unheld(path: Path) -> None:
+def remove_unheld(path: Path) -> None:
+    """Remove a folder, and end what still uses it, unless its worker lives; raises OSError if it does."""
     lock = _open(path)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

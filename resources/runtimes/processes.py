@@ -31,6 +31,20 @@ def end_descendants(runner: int) -> bool:
     return stopped and not found
 
 
+def end_foreign(runner: psutil.Process, home: Path) -> None:
+    """End a runner that is not a child of ours, and all that it started."""
+    with contextlib.suppress(psutil.Error):
+        runner.suspend()
+    deadline = time.monotonic() + _SECONDS
+    while (found := _descendants(runner.pid)) and time.monotonic() < deadline:
+        _kill(found)
+        time.sleep(0.002)
+    if _runs(runner):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(runner.pid, signal.SIGKILL)
+    end_strays(home)
+
+
 def end_strays(home: Path) -> None:
     """Kill what a dead runner left: not below it any more, but with its environment."""
     deadline = time.monotonic() + _SECONDS

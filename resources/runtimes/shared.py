@@ -42,6 +42,7 @@ from resources.runtimes.base import (
 from resources.runtimes.child import Child
 from resources.runtimes.folder import sweep
 from resources.runtimes.supervision import Supervision
+from resources.runtimes.watchdog import Watchdog
 
 _KEPT = 2  # runners for each that may be at work
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
@@ -73,6 +74,7 @@ class SharedBackend(RuntimeBackend):
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []  # the longest idle first
         self._busy: set[Child] = set()
+        self._watchdog = Watchdog()
         sweep()
 
     def availability(self) -> Availability:
@@ -102,6 +104,14 @@ class SharedBackend(RuntimeBackend):
             self._busy.add(child)
         return SharedRuntime(self, child, placement, grants, on_resource)
 
+    def keepalive(self, *, until: float) -> None:
+        """Tell the watchdog."""
+        self._watchdog.keepalive(until)
+
+    def sweep(self) -> None:
+        """End runners that no living worker holds, and remove their folders."""
+        sweep()
+
     def stop(self) -> None:
         """End all runners; those in use are disposed of by their users."""
         with self._lock:
@@ -111,6 +121,7 @@ class SharedBackend(RuntimeBackend):
             child.dispose()
         for child in busy:
             child.kill()
+        self._watchdog.stop()
 
     def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
         """Take a runner back into the pool for its tenant's next run, or end it."""
@@ -138,7 +149,12 @@ class SharedBackend(RuntimeBackend):
         return self._spawn()
 
     def _spawn(self) -> Child:
-        return Child(packages=self._packages, tasks=self._tasks, paths=self._paths)
+        return Child(
+            packages=self._packages,
+            tasks=self._tasks,
+            paths=self._paths,
+            watchdog=self._watchdog,
+        )
 
 
 class SharedRuntime(Runtime):
@@ -172,6 +188,11 @@ class SharedRuntime(Runtime):
     def alive(self) -> bool:
         """Whether the runner is there and ours."""
         return not self._closed and not self._child.ended()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the watchdog has ended the runner."""
+        return self._child.is_lost
 
     def open(self) -> None:
         """Open the context in the runner."""

@@ -49,6 +49,7 @@ class StubBackend(RuntimeBackend):
         self.runs: list[tuple[Placement, Run]] = []
         self.closed: list[Placement] = []
         self.runtimes: list[StubRuntime] = []
+        self.kept_until = 0.0
 
     def availability(self) -> Availability:
         """Memory is always there."""
@@ -72,6 +73,13 @@ class StubBackend(RuntimeBackend):
         runtime = StubRuntime(self, placement, tuple(grants), on_resource)
         self.runtimes.append(runtime)
         return runtime
+
+    def keepalive(self, *, until: float) -> None:
+        """Note it."""
+        self.kept_until = until
+
+    def sweep(self) -> None:
+        """Find nothing."""
 
     def stop(self) -> None:
         """Kill all runtimes."""

@@ -53,6 +53,12 @@ class ScriptedBackend(RuntimeBackend):
         self.runtimes.append(runtime)
         return runtime
 
+    def keepalive(self, *, until: float) -> None:
+        """Let them live in any case."""
+
+    def sweep(self) -> None:
+        """Find nothing."""
+
     def stop(self) -> None:
         """Kill all runtimes."""
         for runtime in self.runtimes:

@@ -293,6 +293,7 @@ def test_a_package_that_cannot_be_imported_is_named() -> None:
     with pytest.raises(RuntimeStartError, match=reason):
         runtime.open()
     assert runtime.close(5) == ()
+    backend.stop()
 
 
 def test_packages_are_found_on_the_paths_given(tmp_path: Path) -> None:
@@ -302,5 +303,6 @@ def test_packages_are_found_on_the_paths_given(tmp_path: Path) -> None:
     (tmp_path / "own_nodes.py").write_text(source)
     backend = SharedBackend(level="shared", size=1, packages=["own_nodes"], paths=[tmp_path])
     catalogue = backend.describe()
+    backend.stop()
     assert "own.one" in {node.name for node in catalogue.nodes}
     assert catalogue.packages["own_nodes"] == "2.5"

@@ -100,6 +100,7 @@ def test_only_functions_that_can_be_called_by_name_are_listed() -> None:
         level="shared", size=1, tasks=["tests.nodes.tasks", "tests.nodes.tasks.work"]
     )
     catalogue = backend.describe()
+    backend.stop()
     prefix = "task:tests.nodes.tasks."
     names = [node.name.removeprefix(prefix) for node in catalogue.nodes if ":" in node.name]
     assert names == ["alias", "due", "later", "price", "work.owned", "work.shared"]
