@@ -7,6 +7,7 @@ worker that holds it sends. Failure: the broker's errors are logged and swallowe
 import json
 
 from celery import current_app
+from kombu import Connection
 
 from executions.blueprint.plan import plan_of
 from executions.chain import ChainSpec, publish_or_log
@@ -38,12 +39,17 @@ def send(placed: Placed, *, bounded: bool = False) -> bool:
     return _publish_bounded(spec) if bounded else publish_or_log(spec)
 
 
-def _publish_bounded(spec: ChainSpec) -> bool:
+def bounded_connection() -> Connection:
+    """To the broker, for one short try: whoever asks must not wait for it."""
     limits = {"socket_timeout": BOUNDED_SECONDS, "socket_connect_timeout": BOUNDED_SECONDS}
     options = {**current_app.conf.broker_transport_options, **limits}
-    with current_app.connection_for_write(
+    return current_app.connection_for_write(
         transport_options=options, connect_timeout=BOUNDED_SECONDS
-    ) as connection:
+    )
+
+
+def _publish_bounded(spec: ChainSpec) -> bool:
+    with bounded_connection() as connection:
         return publish_or_log(spec, connection=connection, retry=False)
 
 

@@ -25,11 +25,13 @@ def claim_and_open(*, task_id: str, task: Any, args: Any, **_: Any) -> None:
     if task.name != RUN_STEP:
         return
     tenant_id, execution_id, epoch, path = args
+    machine = current_machine()
     placement = Placement(
         tenant_id=tenant_id,
         execution_id=UUID(execution_id),
         epoch=epoch,
-        boot=current_machine().boot,
+        boot=machine.boot,
+        worker=machine.node_name,
     )
     current_links().begin(task_id, placement, path)
 

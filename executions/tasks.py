@@ -1,17 +1,19 @@
-"""The one Celery task: one link of a chain.
+"""The Celery tasks: one link of a chain, and the echo of a lane.
 
 Timing: background-worker. Model: sync (a pool thread). Guarantee: as the step's; its message is gone on
 receipt, since PostgreSQL is the truth. Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from celery import Task, shared_task
 from celery.exceptions import Ignore
 
 from executions.chain import RUN_STEP
-from executions.worker.boot import current_links
+from executions.worker.boot import current_links, current_machine
+from executions.worker.echo import ECHO
 from executions.worker.links import StepFailed
 
 logger = logging.getLogger(__name__)
@@ -33,3 +35,28 @@ def run_step(
             "link failed", extra={"event": "LINK_FAILED", "execution_id": execution_id}
         )
         raise StepFailed("INTERNAL") from None
+
+
+def take_echo(_task: Any, _app: Any, consumer: Any, **_: Any) -> Callable[..., None]:
+    """How a consumer takes an echo: into a thread of its pool, but without the events that make a row in Flower."""
+
+    def take(*_: Any, **__: Any) -> None:
+        heard = current_machine().echo.heard
+        consumer.pool.apply_async(heard, (), {}, accept_callback=_nothing, callback=_nothing)
+
+    return take
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """For a pool that wants to tell somebody."""
+
+
+class EchoTask(Task[[], None]):
+    """Never runs: its strategy takes it."""
+
+    Strategy = "executions.tasks:take_echo"
+
+
+@shared_task(name=ECHO, base=EchoTask)
+def echo() -> None:
+    """Taken in the consumer, never run as a task."""

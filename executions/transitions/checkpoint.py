@@ -9,17 +9,19 @@ from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
-from django.db import InterfaceError, OperationalError, connections
-
 from executions.semantics.decisions import Checkpoint
 from executions.semantics.holdings import Holding
 from executions.semantics.records import Line, Record
 from executions.states import TERMINAL_STEP
 from executions.transitions.claim import CLAIMABLE, Claim, claim_of
-from executions.transitions.fence import FENCE, LOCKED_RUN, Placement, fetch_row
+from executions.transitions.fence import (
+    FENCE,
+    LOCKED_RUN,
+    Placement,
+    fetch_repeatedly,
+    fetch_row,
+)
 from executions.transitions.ledger import HELD, held_as_json
-from tenants.scope import ALIAS
-from tenants.statement import Row
 
 _CHECKPOINT = f"""
 WITH {FENCE}, {LOCKED_RUN}, step AS (
@@ -152,7 +154,10 @@ def write_checkpoint(
         held=bool(holdings),
     )
     asked_at = time.monotonic()
-    row = _repeated(statement, parameters, may_repeat)
+    # After a lost connection an earlier try may have been written: then our own token is found.
+    row = fetch_repeatedly(
+        lambda: fetch_row(statement, parameters) or fetch_row(WRITTEN, parameters), may_repeat
+    )
     if row is None:
         return None
     version, monthly, *claimed = row
@@ -161,19 +166,6 @@ def write_checkpoint(
         monthly=json.loads(monthly, parse_float=Decimal, parse_int=Decimal) if monthly else {},
         claim=claim_of(version, *claimed, asked_at=asked_at) if claimed[0] is not None else None,
     )
-
-
-def _repeated(
-    statement: str, parameters: dict[str, Any], may_repeat: Callable[[], bool]
-) -> Row | None:
-    while True:
-        try:
-            # After a lost connection an earlier try may have been written: then our own token is found.
-            return fetch_row(statement, parameters) or fetch_row(WRITTEN, parameters)
-        except (OperationalError, InterfaceError):
-            connections[ALIAS].close()
-            if not may_repeat():
-                raise
 
 
 @functools.cache

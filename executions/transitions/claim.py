@@ -1,8 +1,10 @@
 """Claiming a step: the right to run it once under this placement."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from uuid import uuid4
 
 from executions.states import (
     CLAIMABLE_STEP,
@@ -11,7 +13,13 @@ from executions.states import (
     ExecutionState,
     sources,
 )
-from executions.transitions.fence import FENCE_UNLESS_CANCELLED, LOCKED_RUN, Placement, fetch_row
+from executions.transitions.fence import (
+    FENCE_UNLESS_CANCELLED,
+    LOCKED_RUN,
+    Placement,
+    fetch_repeatedly,
+    fetch_row,
+)
 from tenants.statement import text_set
 
 RUNNABLE = text_set(
@@ -23,7 +31,7 @@ CLAIM = f"""
 WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
     UPDATE executions_step s
     SET state = 'running', attempt = s.attempt + 1, epoch = %(epoch)s::int, started_at = now(),
-        finished_at = NULL, token = NULL
+        finished_at = NULL, token = %(token)s::uuid
     FROM locked
     WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.execution_id = locked.id
       AND locked.state = ANY({RUNNABLE}) AND locked.wake_at IS NULL AND s.path = locked.next_step
@@ -33,11 +41,15 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
 ), run AS (
     UPDATE executions_execution e
     SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s::text, message = '',
-        last_event = e.last_event + 1
-    FROM step WHERE e.id = step.execution_id
-    RETURNING e.id, e.last_event, e.version
+        placed = %(epoch)s::int, last_event = e.last_event + 1 + locked.unseen::int
+    FROM step, locked WHERE e.id = step.execution_id
+    RETURNING e.id, e.last_event, e.version, locked.unseen
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event - 1, now(), 'placement.began', '',
+           jsonb_build_object('epoch', %(epoch)s::int, 'worker', %(worker)s::text)
+    FROM run WHERE run.unseen
+    UNION ALL
     SELECT run.id, run.last_event, now(), 'step.started', %(path)s::text,
            jsonb_build_object('attempt', step.attempt, 'epoch', %(epoch)s::int, 'worker', %(worker)s::text)
     FROM run, step
@@ -51,6 +63,15 @@ SELECT s.state, s.epoch,
        EXISTS (SELECT 1 FROM public.placement_ticket t WHERE t.execution_id = s.execution_id
                AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid AND t.state = 'placed')
 FROM executions_step s WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text"""
+# Its own token says that it was written, and only the answer lost.
+CLAIMED = """
+SELECT e.version, s.attempt, coalesce(extract(epoch FROM t.deadline - now())::float8, t.time_left),
+       extract(epoch FROM s.retry_at - now())::float8, s.recovering, s.code, s.message
+FROM executions_step s
+JOIN executions_execution e ON e.id = s.execution_id
+JOIN public.placement_ticket t ON t.execution_id = s.execution_id
+WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.token = %(token)s::uuid
+  AND s.state = 'running'"""
 
 
 class Refusal(StrEnum):
@@ -75,14 +96,26 @@ class Claim:
     message: str = ""
 
 
-def claim_step(placement: Placement, path: str, *, worker: str) -> Claim | Refusal:
-    """Claim a step in one statement; only when that gives nothing, ask why."""
-    parameters = {**placement.parameters(), "path": path, "worker": worker}
+def claim_step(
+    placement: Placement,
+    path: str,
+    *,
+    worker: str,
+    may_repeat: Callable[[], bool] = lambda: False,
+) -> Claim | Refusal:
+    """Claim a step in one statement; only when that gives nothing, ask why.
+
+    `may_repeat`: asked, and waited for, after the database did not answer. A claim that was written then is ours.
+    """
+    parameters = {**placement.parameters(), "path": path, "worker": worker, "token": uuid4()}
     asked_at = time.monotonic()
-    if row := fetch_row(CLAIM, parameters):
+    row = fetch_repeatedly(
+        lambda: fetch_row(CLAIM, parameters) or fetch_row(CLAIMED, parameters), may_repeat
+    )
+    if row:
         version, *claimed = row
         return claim_of(version, *claimed, asked_at=asked_at)
-    reason = fetch_row(REASON, parameters)
+    reason = fetch_repeatedly(lambda: fetch_row(REASON, parameters), may_repeat)
     if reason is None or not reason[2]:
         return Refusal.STALE
     state, epoch, _ = reason

@@ -22,31 +22,42 @@ from executions.transitions.fence import (
 from executions.transitions.ledger import HELD, SETTLED, held_as_json
 from tenants.statement import Row
 
+# A placement whose first claim has told of it, or else whose end does; and who ended it, if not its own worker.
+_BEGAN = "jsonb_strip_nulls(jsonb_build_object('epoch', %(epoch)s::int, 'worker', nullif(%(worker)s::text, '')))"
+_ENDED = """'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'worker', nullif(%(worker)s::text, ''),
+               'by', nullif(%(by)s::text, '')"""
+
 # What has not run is skipped when the run failed, cancelled when it was cancelled. A cancelled run says who asked.
-CLOSE = """
+CLOSE = f"""
 WITH fence AS (
     DELETE FROM public.placement_ticket t USING executions_execution e
     WHERE t.execution_id = %(execution)s::uuid AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid
       AND t.state = 'placed' AND e.id = t.execution_id AND e.outcome <> ''
-    RETURNING t.execution_id
+    RETURNING t.execution_id, e.placed <> %(epoch)s::int AS unseen
 ), run AS (
     UPDATE executions_execution e
-    SET state = e.outcome, finished_at = now(), next_step = '', last_event = e.last_event + 1,
+    SET state = e.outcome, finished_at = now(), next_step = '', placed = %(epoch)s::int,
+        last_event = e.last_event + 1 + fence.unseen::int + %(lost)s::bool::int,
         message = CASE e.outcome WHEN 'cancelled' THEN coalesce((
             SELECT nullif(asked.data ->> 'message', '') FROM executions_executionevent asked
             WHERE asked.execution_id = e.id AND asked.kind = 'execution.cancel_requested'
             ORDER BY asked.sequence DESC LIMIT 1), e.message) ELSE e.message END
     FROM fence WHERE e.id = fence.execution_id AND e.state = ANY(%(endable)s::text[])
-    RETURNING e.id, e.state, e.last_event
+    RETURNING e.id, e.state, e.last_event, fence.unseen
 ), steps AS (
     UPDATE executions_step s
     SET state = CASE run.state WHEN 'cancelled' THEN 'cancelled' ELSE 'skipped' END, finished_at = now()
     FROM run WHERE s.execution_id = run.id AND s.state = 'pending'
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT id, last_event - 1 - %(lost)s::bool::int, now(), 'placement.began', '', {_BEGAN} FROM run WHERE unseen
+    UNION ALL
+    SELECT id, last_event - 1, now(), 'placement.lost', '', jsonb_strip_nulls(jsonb_build_object({_ENDED}))
+    FROM run WHERE %(lost)s::bool
+    UNION ALL
     SELECT id, last_event, now(), 'execution.' || state, '', jsonb_build_object('epoch', %(epoch)s::int) FROM run
-){settled}
-SELECT state FROM run"""
+){{settled}}
+SELECT state FROM run"""  # noqa: S608 - all constants
 
 # Locks before it looks: a checkpoint in flight may be setting the outcome, and such a run must be closed instead.
 # A run that has a time to wake at waits for it, whoever ends its placement; what it asks a person can be answered from
@@ -60,7 +71,8 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
         -- A run that may be the cause of its losses must not stand before all others again.
         waiting_since = CASE WHEN %(lost)s::bool THEN now() ELSE t.waiting_since END
     FROM locked WHERE t.execution_id = locked.id
-    RETURNING t.execution_id, t.tenant_id, locked.wake_at, locked.question, locked.next_step
+    RETURNING t.execution_id, t.tenant_id, locked.wake_at, locked.question, locked.next_step, locked.unseen,
+              %(lost)s::bool AND locked.wake_at IS NOT NULL AS lost_asleep
 ), due AS (
     INSERT INTO public.placement_due (tenant_id, kind, ref, at)
     SELECT tenant_id, CASE question WHEN '' THEN 'wake' ELSE 'approval' END, execution_id, wake_at
@@ -70,7 +82,8 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE executions_execution e
     SET state = CASE WHEN ticket.wake_at IS NULL THEN 'queued'
                      WHEN ticket.question = '' THEN 'waiting' ELSE 'suspended' END,
-        last_event = e.last_event + 1, losses = e.losses + %(counted)s::bool::int
+        last_event = e.last_event + 1 + ticket.unseen::int + ticket.lost_asleep::int, placed = %(epoch)s::int,
+        losses = e.losses + %(counted)s::bool::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
     RETURNING e.id, e.state, e.last_event
 ), cut AS (
@@ -90,11 +103,18 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     FROM run, ticket WHERE run.state = 'suspended'
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
+    SELECT run.id, run.last_event - 1 - ticket.lost_asleep::int, now(), 'placement.began', '', {_BEGAN}
+    FROM run, ticket WHERE ticket.unseen
+    UNION ALL
+    SELECT run.id, run.last_event - 1, now(), 'placement.lost', '', jsonb_strip_nulls(jsonb_build_object({_ENDED}))
+    FROM run, ticket WHERE ticket.lost_asleep
+    UNION ALL
     SELECT run.id, run.last_event, now(),
-           CASE run.state WHEN 'queued' THEN 'placement.ended' ELSE 'execution.' || run.state END,
+           CASE WHEN run.state <> 'queued' THEN 'execution.' || run.state
+                WHEN %(lost)s::bool THEN 'placement.lost' ELSE 'placement.handed_over' END,
            coalesce((SELECT path FROM cut LIMIT 1), CASE run.state WHEN 'suspended' THEN ticket.next_step END, ''),
            jsonb_strip_nulls(jsonb_build_object(
-               'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'until', ticket.wake_at,
+               {_ENDED}, 'until', ticket.wake_at,
                -- What a cut attempt has cost is not billed, since nobody knows all of it.
                'unbilled', (SELECT true FROM cut WHERE was_running LIMIT 1)))
     FROM run, ticket
@@ -172,23 +192,39 @@ class Settlement:
 UNKNOWN = Settlement()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """Why a placement ends, as the run's events say."""
+
+    reason: str
+    lost: bool = False  # its worker is gone, or could not go on with it
+    by: str = ""  # the node name of who ends it, if that is not its own worker
+
+    def parameters(self, placement: Placement) -> dict[str, Any]:
+        """What the statements write."""
+        told = {"reason": self.reason, "lost": self.lost, "by": self.by, "worker": placement.worker}
+        return {**placement.parameters(), **told}
+
+
+OVER = Ending(reason="the run is over")
+
+
 def close_execution(
-    placement: Placement, settlement: Settlement | None = UNKNOWN
+    placement: Placement, settlement: Settlement | None = UNKNOWN, *, ending: Ending = OVER
 ) -> ExecutionState | None:
     """Make a run whose outcome is set terminal and free its slot; none means that the fence refused.
 
     Without a settlement the run declares no resources, and nobody looks for any.
     """
-    parameters = {**placement.parameters(), "endable": ENDABLE}
+    parameters = {**ending.parameters(placement), "endable": ENDABLE}
     row = _fetch(CLOSE, parameters, settlement)
     return ExecutionState(row[0]) if row else None
 
 
 def hand_back(
     placement: Placement,
+    ending: Ending,
     *,
-    reason: str,
-    lost: bool,
     counted: bool | None = None,
     settlement: Settlement | None = UNKNOWN,
 ) -> ExecutionState | None:
@@ -198,10 +234,8 @@ def hand_back(
     cancelling was asked for meanwhile: nobody would place it again, nor end it.
     """
     parameters = {
-        **placement.parameters(),
-        "reason": reason,
-        "lost": lost,
-        "counted": lost if counted is None else counted,
+        **ending.parameters(placement),
+        "counted": ending.lost if counted is None else counted,
         "requeueable": REQUEUEABLE,
         "resettable": RESETTABLE,
     }

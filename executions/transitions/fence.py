@@ -4,11 +4,15 @@ Timing: background-worker. Model: sync. Guarantee: at-most-once; a writer with a
 Failure: a lost connection is tried once more; every statement here may be repeated without harm.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tenants.statement import fetch_row
+from django.db import InterfaceError, OperationalError, connections
+
+from tenants.scope import ALIAS
+from tenants.statement import Row, fetch_row
 
 __all__ = [
     "FENCE",
@@ -16,6 +20,7 @@ __all__ = [
     "FENCE_UNLESS_CANCELLED",
     "LOCKED_RUN",
     "Placement",
+    "fetch_repeatedly",
     "fetch_row",
 ]
 
@@ -34,7 +39,7 @@ FENCE_TO_RELEASE = _FENCE.format(condition=" AND NOT cancel_requested", lock="NO
 # The run is locked before its step is looked at, so that of two writers the second sees what the first has written.
 LOCKED_RUN = """
 locked AS (
-    SELECT e.id, e.state, e.version, e.next_step, e.wake_at, e.question
+    SELECT e.id, e.state, e.version, e.next_step, e.wake_at, e.question, e.placed <> %(epoch)s::int AS unseen
     FROM executions_execution e JOIN fence ON e.id = fence.execution_id
     WHERE e.id = %(execution)s::uuid AND e.outcome = '' FOR NO KEY UPDATE OF e
 )"""
@@ -48,6 +53,7 @@ class Placement:
     execution_id: UUID
     epoch: int
     boot: UUID
+    worker: str = field(default="", compare=False)  # the node name of this boot, for people
 
     @property
     def key(self) -> tuple[UUID, int]:
@@ -57,3 +63,17 @@ class Placement:
     def parameters(self) -> dict[str, Any]:
         """What the fence compares."""
         return {"execution": self.execution_id, "epoch": self.epoch, "boot": self.boot}
+
+
+def fetch_repeatedly(fetch: Callable[[], Row | None], may_repeat: Callable[[], bool]) -> Row | None:
+    """Ask again for as long as the database does not answer and it may be asked; then raise.
+
+    What asks must recognise its own earlier try, which may have been written before its answer was lost.
+    """
+    while True:
+        try:
+            return fetch()
+        except (OperationalError, InterfaceError):
+            connections[ALIAS].close()
+            if not may_repeat():
+                raise

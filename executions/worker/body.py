@@ -20,6 +20,7 @@ from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, Refusal, claim_step
 from executions.transitions.close import set_outcome
+from executions.transitions.refusal import note_refusal
 from executions.worker.closing import end_overdue
 from executions.worker.contexts import Exit, OpenContext
 from executions.worker.identity import ids
@@ -30,7 +31,6 @@ from isolane.results import Code, StepResult
 
 # Opens the context, with the seconds that its run has left; returns what went wrong.
 OpenFunction = Callable[[OpenContext, float], Failure | None]
-REPEAT_SECONDS = 0.2  # between two tries to write a checkpoint
 SLICE_SECONDS = 0.2  # between two looks, while waiting, at whether to go on waiting
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,14 @@ class Body:
         if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
             raise Ignore("the loop hands the placement back")
         with run_scope(self._context.placement.tenant_id):
-            claimed = claim_step(self._context.placement, path, worker=self._machine.node_name)
+            claimed = claim_step(
+                self._context.placement,
+                path,
+                worker=self._machine.node_name,
+                may_repeat=self._may_repeat,
+            )
+            if claimed is Refusal.STALE:
+                note_refusal(self._context.placement, "claim", path)
         if isinstance(claimed, Refusal):
             # Cancelled, or over: the loop finds a placement without a link and ends it.
             raise Ignore(claimed.value)
@@ -163,6 +170,9 @@ class Body:
             over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
         finally:
             said = journal.close()
+        if result.code is not None and context.runtime.lost:
+            context.lost = True
+            raise Ignore("its runtime was ended because the lease was not renewed in time")
         if result.trace:
             trace = context.run.memory.masker.mask(result.trace)
             logger.error(
@@ -191,9 +201,10 @@ class Body:
                 holdings=holdings,
                 may_repeat=self._may_repeat,
             )
-        if written is None:
-            context.lost = True
-            raise Ignore("refused by the fence")
+            if written is None:
+                context.lost = True
+                note_refusal(context.placement, "checkpoint", concluded.record.path)
+                raise Ignore("refused by the fence")
         context.holdings.written(holdings)
         if concluded.record.costs:
             context.run.budget.run_spent = dict(concluded.record.run_costs)
@@ -205,9 +216,7 @@ class Body:
             raise StepFailed(concluded.record.run_code)
 
     def _may_repeat(self) -> bool:
-        """The database does not answer: as long as the lease holds, nobody else has stepped in."""
-        time.sleep(REPEAT_SECONDS)
-        return not self._context.lost and self._machine.lease_is_fresh()
+        return self._machine.may_repeat() and not self._context.lost
 
     def _goes_on(self, decided: Checkpoint) -> bool:
         """Whether the next step is claimed with the checkpoint: the express link runs it, else the next link takes it.
@@ -251,9 +260,10 @@ class Body:
                 )
             else:
                 written = end_overdue(placement)
-        if not written:
-            self._context.lost = True
-            raise Ignore("refused by the fence")
+            if not written:
+                self._context.lost = True
+                note_refusal(placement, "checkpoint")
+                raise Ignore("refused by the fence")
         self._context.exit = Exit.ENDED
         raise StepFailed(
             Code.CANCELLED.value if outcome is ExecutionState.CANCELLED else Code.TIMEOUT.value

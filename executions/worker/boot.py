@@ -9,7 +9,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,14 @@ from kombu import Exchange, Queue
 
 from executions.placement.models import Worker
 from executions.placement.workers import register, store_catalogue
+from executions.transitions.close import Ending
 from executions.worker.admitting import AdmissionLoop
+from executions.worker.drain import Drain
+from executions.worker.echo import EchoLoop
 from executions.worker.endings import Endings
+from executions.worker.housekeeping import Housekeeping
 from executions.worker.journals import JournalLoop
-from executions.worker.lease import LeaseLoop, kill_runtimes
+from executions.worker.lease import EXIT_FENCED, LeaseLoop
 from executions.worker.links import Links
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
@@ -53,6 +56,9 @@ class _Process:
     admission: AdmissionLoop | None = None
     sweeper: Sweeper | None = None
     endings: Endings | None = None
+    echo: EchoLoop | None = None
+    housekeeping: Housekeeping | None = None
+    drain: Drain | None = None
 
 
 def current_machine() -> Machine:
@@ -101,6 +107,8 @@ def _on_init(*, instance: Any, **_: Any) -> None:
         machine.node_name = f"w{machine.boot.hex[:6]}@{instance.hostname.removeprefix('celery@')}"
         instance.hostname = machine.node_name
     _Process.machine, _Process.links = machine, Links(machine)
+    _Process.drain = Drain(machine)
+    _Process.drain.start()
 
 
 def _on_setup(*, instance: Any, **_: Any) -> None:
@@ -143,6 +151,8 @@ def _register(machine: Machine) -> None:
     _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
     _Process.journals, _Process.admission = JournalLoop(machine), AdmissionLoop()
     _Process.sweeper, _Process.endings = Sweeper(), Endings()
+    _Process.echo = EchoLoop(machine.echo, machine.lane, on_deaf=_on_deaf)
+    _Process.housekeeping = Housekeeping(machine)
     machine.admit, machine.later = _Process.admission.ask, _Process.endings.ask
     for loop in _loops():
         loop.start()
@@ -160,31 +170,31 @@ def _loops() -> list[Periodic | AdmissionLoop]:
         _Process.journals,
         _Process.sweeper,
         _Process.admission,
+        _Process.echo,
+        _Process.housekeeping,
     )
     return [loop for loop in loops if loop is not None]
 
 
 def _on_shutting_down(**_: Any) -> None:
-    if _Process.machine is None or _Process.machine.draining.is_set():
-        return
-    _Process.machine.draining.set()
-    threading.Thread(target=_drain, args=(_Process.machine,), name="drain", daemon=True).start()
+    """Runs inside the signal handler, so it raises a number and does nothing else; each further signal comes here, too."""
+    if _Process.drain is not None:
+        _Process.drain.requests += 1
 
 
-def _drain(machine: Machine) -> None:
-    """Let running steps finish within the grace time; what still runs then is lost here and resumed elsewhere."""
-    if not _rests(machine, settings.DRAIN_GRACE_SECONDS):
-        kill_runtimes(machine)
+def _on_deaf() -> None:
+    """The consumer does not hear its lane, and may not hear Celery's own shutdown either: leave without it."""
+    threading.Thread(target=_leave_deaf, name="deaf", daemon=True).start()
 
 
-def _rests(machine: Machine, seconds: float) -> bool:
-    """Wait so long for every link and ending that is under way; whether none is any more."""
-    deadline = time.monotonic() + seconds
-    while machine.contexts.any_in_flight():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.05)
-    return True
+def _leave_deaf() -> None:
+    try:
+        if _Process.drain is not None:
+            _Process.drain.requests += 1
+            _Process.drain.join()
+        _on_shutdown()
+    finally:
+        os._exit(EXIT_FENCED)
 
 
 def _on_shutdown(**_: Any) -> None:
@@ -192,9 +202,9 @@ def _on_shutdown(**_: Any) -> None:
     if _Process.machine is None:
         return
     machine = _Process.machine
-    if _Process.lease is not None:
+    if _Process.lease is not None and _Process.drain is not None:
         _Process.lease.hand_back_idle()
-        _rests(machine, HAND_BACK_SECONDS)
+        _Process.drain.rests(HAND_BACK_SECONDS)
     for loop in reversed(_loops()):
         loop.stop()
     # What is being torn down ends with its runtime: others take the rest over when the lease lapses.
@@ -204,9 +214,20 @@ def _on_shutdown(**_: Any) -> None:
         _Process.endings.stop()
     if _Process.lease is None:
         return  # never registered, so there is nothing to end, and perhaps no server to ask
+    try:
+        _end_own_boot(machine)
+    except DatabaseError as error:
+        reason = str(error).strip().partition("\n")[0]
+        logger.warning(
+            "not handed over, so the lease must lapse: %s", reason, extra={"event": "NOT_ENDED"}
+        )
+    finally:
+        connection.close()
+
+
+def _end_own_boot(machine: Machine) -> None:
     with platform_scope():
         worker = Worker.objects.filter(boot=machine.boot).first()
     if worker is not None:
-        end_boot(worker, reason="worker drained", lost=False)
+        end_boot(worker, Ending(reason="worker drained"))
         sweep(LAST_SWEEP_SECONDS)  # it may have been the last worker
-    connection.close()

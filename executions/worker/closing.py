@@ -18,6 +18,7 @@ from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.close import (
     UNKNOWN,
+    Ending,
     Settlement,
     close_execution,
     hand_back,
@@ -25,6 +26,7 @@ from executions.transitions.close import (
     set_outcome,
 )
 from executions.transitions.fence import Placement
+from executions.transitions.refusal import note_refusal
 from executions.worker.contexts import Exit, OpenContext
 from executions.worker.identity import ids
 from executions.worker.machine import Machine
@@ -49,6 +51,8 @@ def close_context(machine: Machine, context: OpenContext) -> None:
                 _restart(machine, context)
                 return
             state = _leave(context)
+            if state is None:
+                note_refusal(context.placement, "close")
     except DatabaseError:
         machine.contexts.put_back(context)
         raise
@@ -63,7 +67,7 @@ def _leave(context: OpenContext) -> ExecutionState | None:
     if context.exit is not Exit.PARKED:
         return close_execution(context.placement, settlement)
     return hand_back(
-        context.placement, reason="waits without a slot", lost=False, settlement=settlement
+        context.placement, Ending(reason="waits without a slot"), settlement=settlement
     )
 
 
@@ -72,6 +76,7 @@ def _restart(machine: Machine, context: OpenContext) -> None:
     placement = context.placement
     epoch = restart(placement, reason="its runtime ended", settlement=settlement_of(context))
     if epoch is None:
+        note_refusal(placement, "close")
         return  # cancelled meanwhile, or over: the loop ends it
     spec = ChainSpec(
         tenant_id=placement.tenant_id,
@@ -99,9 +104,8 @@ def tear_down(context: OpenContext) -> None:
 
 def end_without_link(
     placement: Placement,
+    ending: Ending,
     *,
-    reason: str,
-    lost: bool,
     cancel: bool = False,
     overdue: bool = False,
     dispose: Callable[[], Settlement | None] = lambda: UNKNOWN,
@@ -118,22 +122,19 @@ def end_without_link(
         elif overdue:
             end_overdue(placement)
         elif found := cut(placement):
-            settled = _settle(placement, found, lost=lost)
+            settled = _settle(placement, found, lost=ending.lost)
     settlement = dispose()
     with run_scope(placement.tenant_id):
-        if close_execution(placement, settlement) is not None:
+        if close_execution(placement, settlement, ending=ending) is not None:
             return
         # What a loss came to is a checkpoint, and only losses without one between them are counted.
-        if hand_back(
-            placement,
-            reason=reason,
-            lost=lost,
-            counted=lost and not settled,
-            settlement=settlement,
-        ):
-            logger.warning(
-                "handed back: %s", reason, extra={"event": "HANDED_BACK", **ids(placement)}
-            )
+        counted = ending.lost and not settled
+        if hand_back(placement, ending, counted=counted, settlement=settlement) is None:
+            note_refusal(placement, "close")
+            return
+    logger.warning(
+        "handed back: %s", ending.reason, extra={"event": "HANDED_BACK", **ids(placement)}
+    )
 
 
 def end_overdue(placement: Placement) -> bool:

@@ -7,6 +7,7 @@ Failure: without a renewal for 10 s the runtimes are killed; a lease that is no 
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -18,12 +19,12 @@ from executions.placement.admission import Placed
 from executions.placement.workers import Held, renew
 from executions.scope import run_scope
 from executions.states import StepState
-from executions.transitions.close import UNKNOWN, Settlement
+from executions.transitions.close import UNKNOWN, Ending, Settlement
 from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.identity import ids
-from executions.worker.machine import Machine
+from executions.worker.machine import SELF_FENCE_SECONDS, Machine
 from executions.worker.periodic import Periodic
 from executions.worker.resources import revoke_issued, settlement_of
 from orchestrator.core.logs import bound
@@ -31,6 +32,7 @@ from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
 EXIT_FENCED = 75  # EX_TEMPFAIL: restart me
+DRAINING = Ending(reason="worker draining")
 logger = logging.getLogger(__name__)
 
 
@@ -47,12 +49,19 @@ class LeaseLoop(Periodic):
         """Renew, then tend each placement."""
         # Before the renewal: what opens during it may be placed too late to be in its answer.
         open_before = self._machine.contexts.all()
+        asked_at = time.monotonic()
         with platform_scope():
-            held = renew(self._machine.boot, draining=self._machine.draining.is_set())
+            held = renew(
+                self._machine.boot,
+                draining=self._machine.draining.is_set(),
+                hears=self._machine.echo.is_sure,
+            )
         if held is None:
             self._drop_everything()
             return
-        self._machine.renewed()
+        self._machine.renewed(asked_at)
+        for backend in self._machine.backends.values():
+            backend.keepalive(until=asked_at + SELF_FENCE_SECONDS)
         self._broker_away = False
         keys = {(ticket.execution_id, ticket.epoch) for ticket in held}
         for context in open_before:
@@ -69,6 +78,7 @@ class LeaseLoop(Periodic):
             execution_id=ticket.execution_id,
             epoch=ticket.epoch,
             boot=self._machine.boot,
+            worker=self._machine.node_name,
         )
         whose: dict[str, object] = {"execution_id": str(ticket.execution_id)}
         try:
@@ -91,11 +101,11 @@ class LeaseLoop(Periodic):
             # An earlier close could not be written.
             self._later(placement, partial(close_context, self._machine, context))
         elif ticket.cancel_requested:
-            self._end(placement, reason="cancelled", lost=False, cancel=True)
+            self._end(placement, Ending(reason="cancelled"), cancel=True)
         elif ticket.overdue:
-            self._end(placement, reason="overdue", lost=False, overdue=True)
+            self._end(placement, Ending(reason="overdue"), overdue=True)
         elif self._machine.draining.is_set():
-            self._end(placement, reason="worker draining", lost=False)
+            self._end(placement, DRAINING)
         elif contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS:
             self._nudge(placement)
 
@@ -113,9 +123,9 @@ class LeaseLoop(Periodic):
             return  # a link has come meanwhile: the claim may be its own
         contexts.restart_idle(placement.key)
         if outcome or wake_at:
-            self._end(placement, reason="its end was not written", lost=False)
+            self._end(placement, Ending(reason="its end was not written"))
         elif claimed and not (context and context.ahead):
-            self._end(placement, reason="claimed, but active in no thread", lost=True)
+            self._end(placement, Ending(reason="claimed, but active in no thread", lost=True))
         elif not self._broker_away:
             self._send(placement)
 
@@ -133,9 +143,8 @@ class LeaseLoop(Periodic):
     def _end(
         self,
         placement: Placement,
+        ending: Ending,
         *,
-        reason: str,
-        lost: bool,
         cancel: bool = False,
         overdue: bool = False,
     ) -> None:
@@ -153,8 +162,7 @@ class LeaseLoop(Periodic):
         end = partial(
             end_without_link,
             placement,
-            reason=reason,
-            lost=lost,
+            ending,
             cancel=cancel,
             overdue=overdue,
             dispose=dispose,
@@ -179,7 +187,7 @@ class LeaseLoop(Periodic):
         for context in self._machine.contexts.all():
             if self._machine.contexts.idle_seconds(context.key) > 0:
                 with bound(ids(context.placement)):
-                    self._end(context.placement, reason="worker draining", lost=False)
+                    self._end(context.placement, DRAINING)
 
     def _lose(self, context: OpenContext) -> None:
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""

@@ -19,6 +19,7 @@ from executions.scope import run_scope
 from executions.semantics.attempts import Failure
 from executions.transitions.claim import Claim, Refusal, claim_step
 from executions.transitions.fence import Placement
+from executions.transitions.refusal import note_refusal
 from executions.worker.body import Body, StepFailed
 from executions.worker.closing import close_context
 from executions.worker.contexts import OpenContext
@@ -77,9 +78,16 @@ class Links:
             return
         bind(ids(placement))
         with run_scope(placement.tenant_id):
-            claimed = claim_step(placement, path, worker=self._machine.node_name)
+            claimed = claim_step(
+                placement,
+                path,
+                worker=self._machine.node_name,
+                may_repeat=self._machine.may_repeat,
+            )
             if isinstance(claimed, Refusal):
                 note.refusal = claimed
+                if claimed is Refusal.STALE:
+                    note_refusal(placement, "claim", path)
                 return
             # An error from here on leaves a claim that nobody works on; the loop finds it and hands it back.
             context = self._machine.contexts.join(placement, lambda: _new_context(placement))
@@ -105,6 +113,9 @@ class Links:
             context.runtime = self._machine.backends[context.run.isolation].start(
                 identity, grants=grants, on_resource=lambda frame: hear(context, frame)
             )
+            if not self._machine.lease_is_fresh():
+                context.lost = True  # granting may have taken long: others may have the run by now
+                return None
             context.runtime.open()
         except NotGranted as refused:
             logger.warning(
@@ -117,6 +128,9 @@ class Links:
             context.lost = True  # cancelled meanwhile, or ended by others: the loop sees to it
             return None
         except RuntimeStartError as error:
+            if context.runtime is not None and context.runtime.lost:
+                context.lost = True
+                return None
             # Why is for the operator: it may name paths and packages of the machine.
             logger.error("runtime not started: %s", error, extra={"event": "RUNTIME_NOT_STARTED"})  # noqa: TRY400 - no trace wanted
             message = "The runtime could not be started; the worker's log says why."

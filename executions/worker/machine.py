@@ -12,11 +12,15 @@ from uuid import UUID, uuid4
 
 from executions.dispatch import admit_and_send
 from executions.worker.contexts import Contexts
+from executions.worker.echo import Echo
+from executions.worker.lanes import lane_of
 from resources.runtimes.base import RuntimeBackend
 
 SELF_FENCE_SECONDS = (
     10  # without a renewal for this long, a worker stops itself before others may step in (15 s)
 )
+
+REPEAT_SECONDS = 0.2  # between two tries to write something
 
 
 @dataclass(kw_only=True)
@@ -28,6 +32,7 @@ class Machine:
     backends: Mapping[str, RuntimeBackend]
     boot: UUID = field(default_factory=uuid4)
     contexts: Contexts = field(default_factory=Contexts)
+    echo: Echo = field(default_factory=Echo)
     draining: threading.Event = field(default_factory=threading.Event)
     admit: Callable[[], None] = admit_and_send  # asked for when a slot has become free
     later: Callable[[Callable[[], None]], None] = lambda work: work()  # in a thread that may wait
@@ -37,18 +42,23 @@ class Machine:
     @property
     def lane(self) -> str:
         """The queue of this boot; nobody else ever consumes it."""
-        return f"lane.{self.boot}"
+        return lane_of(self.boot)
 
     def lease_is_fresh(self) -> bool:
-        """Looked at right before every claim."""
+        """Looked at right before every claim, OPEN and RUN."""
         return time.monotonic() - self.renewed_at < SELF_FENCE_SECONDS
 
-    def renewed(self) -> None:
-        """Remember a renewal; a gap starts the count anew."""
-        now = time.monotonic()
+    def renewed(self, asked_at: float | None = None) -> None:
+        """Remember a renewal, by when it was asked for: the answer may have taken long. A gap starts the count anew."""
+        at = time.monotonic() if asked_at is None else asked_at
         if not self.lease_is_fresh():
-            self.renewing_since = now
-        self.renewed_at = now
+            self.renewing_since = at
+        self.renewed_at = at
+
+    def may_repeat(self) -> bool:
+        """The database did not answer: wait a moment. As long as the lease holds, nobody else has stepped in."""
+        time.sleep(REPEAT_SECONDS)
+        return self.lease_is_fresh()
 
     def may_reap(self, lease_seconds: float) -> bool:
         """Who was away itself must not judge others: only after a lease time without a gap."""

@@ -1,7 +1,7 @@
-"""Something a worker does once a second, whatever happens.
+"""Something a worker does again and again, whatever happens.
 
 Timing: background-worker, in a thread with its own connection. Model: sync. Guarantee: at-least-once.
-Failure: logged, and tried again a second later; a broken connection is replaced.
+Failure: logged, and tried again a period later; a broken connection is replaced.
 """
 
 import logging
@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 class Periodic(threading.Thread):
     """Runs `turn` until the worker stops."""
 
+    period_seconds = PERIOD_SECONDS
+
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self._stopping = threading.Event()
@@ -32,7 +34,7 @@ class Periodic(threading.Thread):
 
     def run(self) -> None:
         """Turn after turn, also while PostgreSQL or Redis is away."""
-        while not self._stopping.wait(PERIOD_SECONDS):
+        while not self._stopping.wait(self.period_seconds):
             try:
                 self.turn()
             except DatabaseError as error:

@@ -34,7 +34,7 @@ class Tick(Periodic):
             admit_and_send()
             if wake_due():
                 admit_and_send()
-            if self._machine.may_reap(settings.LEASE_SECONDS) and reap():
+            if self._machine.may_reap(settings.LEASE_SECONDS) and reap(self._machine.node_name):
                 admit_and_send()
             settle_stranded()
             advance_deletions()

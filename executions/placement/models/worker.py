@@ -20,6 +20,9 @@ class Worker(HasRights, models.Model):
     started_at = models.DateTimeField(auto_now_add=True)
     lease_until = models.DateTimeField()
     draining = models.BooleanField(default=False)
+    hears = models.BooleanField(
+        default=True, db_default=True, help_text="Whether what is sent to its lane arrives."
+    )
 
     class Meta:
         indexes = (models.Index(fields=("lease_until",), name="worker_by_lease"),)

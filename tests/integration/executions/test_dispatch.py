@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from executions.dispatch import admit_and_send
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.transitions.fence import Placement
 from executions.worker import lease
 from executions.worker.lease import LeaseLoop
@@ -157,7 +157,7 @@ def test_messages_of_two_placements_are_told_apart_by_their_epochs(
     admit_and_send()
     with tenant_scope(acme):
         old = Placement(tenant_id=acme.id, execution_id=run_id, epoch=1, boot=machine.boot)
-        assert hand_back(old, reason="test", lost=True)
+        assert hand_back(old, Ending(reason="test", lost=True))
     admit_and_send()
     epochs = [
         body(found)[0][2] for found in messages(broker, machine) if str(run_id) in str(body(found))

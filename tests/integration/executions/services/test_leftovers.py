@@ -5,7 +5,7 @@ import pytest
 from executions.ledgers import unclean
 from executions.models import ResourceRecord
 from executions.services.leftovers import abandon_leftover
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.transitions.fence import Placement
 from executions.transitions.ledger import Thing, commit_issue
 from executions.worker.machine import Machine
@@ -45,7 +45,7 @@ def test_what_is_given_up_is_forgotten_and_its_record_says_by_whom(
     with pytest.raises(NotFound):
         abandon_leftover(acme, ROLE, actor="ann")  # its placement still has it
     with tenant_scope(acme):
-        hand_back(left["acme"], reason="tests", lost=True)
+        hand_back(left["acme"], Ending(reason="tests", lost=True))
     abandon_leftover(acme, ROLE, actor="ann")
     assert issued() == [globex.id]
     with tenant_scope(acme):
@@ -69,7 +69,7 @@ def test_over_http_an_administrator_may(
     acme: TenantRef, globex: TenantRef, left: dict[str, Placement]
 ) -> None:
     with tenant_scope(acme):
-        hand_back(left["acme"], reason="tests", lost=True)
+        hand_back(left["acme"], Ending(reason="tests", lost=True))
     path, body = "/api/v1/executions/unclean/abandon", {"resource_id": ROLE}
     author = program(acme, role=Role.AUTHOR)
     problem(author.post(path, body, content_type="application/json"), 403, "permission_denied")

@@ -14,7 +14,7 @@ from executions.services.offboarding import advance_deletion
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.claim import claim_step
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.transitions.fence import Placement
 from executions.transitions.waiting import wake
 from executions.worker.machine import Machine
@@ -48,7 +48,7 @@ def park(tenant: TenantRef, machine: Machine, *, due: bool, last: bool = False) 
         Execution.objects.filter(pk=placement.execution_id).update(
             wake_at=Now() - HOUR if due else Now() + HOUR, next_step="" if last else "two"
         )
-        assert hand_back(placement, reason="waits", lost=False)
+        assert hand_back(placement, Ending(reason="waits"))
     return placement
 
 

@@ -9,7 +9,7 @@ from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import claim_step
-from executions.transitions.close import close_execution, hand_back, set_outcome
+from executions.transitions.close import Ending, close_execution, hand_back, set_outcome
 from executions.worker.machine import Machine
 from orchestrator.core.errors import NotFound
 from tenants.scope import TenantRef, tenant_scope
@@ -49,7 +49,7 @@ def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: Machine) -> Non
     assert (ticket.state, ticket.cancel_requested) == (TicketState.PLACED, True)
     assert run_of(acme, placement.execution_id).outcome == ""
     assert steps_of(acme, placement.execution_id)["one"] == "running"
-    assert events_of(acme, placement.execution_id)[2:] == ["execution.cancel_requested"]
+    assert events_of(acme, placement.execution_id)[3:] == ["execution.cancel_requested"]
 
 
 def test_who_asked_first_is_named_when_the_run_has_ended(acme: TenantRef, machine: Machine) -> None:
@@ -67,7 +67,7 @@ def test_who_asked_first_is_named_when_the_run_has_ended(acme: TenantRef, machin
         assert close_execution(placement) == ExecutionState.CANCELLED
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.message) == ("cancelled", "Cancelled by ann.")
-    assert events_of(acme, placement.execution_id)[2:] == [
+    assert events_of(acme, placement.execution_id)[3:] == [
         "execution.cancel_requested", "step.cancelled", "execution.cancelled",
     ]  # fmt: skip
 
@@ -92,7 +92,7 @@ def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
         claim_step(placement, "one", worker="w1@test")
         Step.objects.filter(path="one").update(state=state)
         Execution.objects.update(wake_at=Now())
-        assert hand_back(placement, reason="test", lost=False)
+        assert hand_back(placement, Ending(reason="test"))
         assert due_of(placement.execution_id) is not None
         assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.CANCELLED
     run = run_of(acme, placement.execution_id)

@@ -18,7 +18,7 @@ from executions.semantics.records import Line
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import Written, write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import hand_back, set_outcome
+from executions.transitions.close import Ending, hand_back, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
 from isolane.results import Code, StepResult
@@ -79,7 +79,7 @@ def test_it_advances_the_run(acme: TenantRef, claimed: Placement) -> None:
         step = Step.objects.get(path="one")
     assert (step.state, step.output, step.code) == (StepState.SUCCEEDED, {"n": 1}, "")
     assert step.finished_at is not None
-    assert events_of(acme, claimed.execution_id)[2:] == ["step.succeeded"]
+    assert events_of(acme, claimed.execution_id)[3:] == ["step.succeeded"]
 
 
 LINES = [
@@ -198,7 +198,7 @@ def test_a_failure_is_kept_with_step_and_run(acme: TenantRef, claimed: Placement
 
 def test_after_the_epoch_was_raised_nothing_is_written(acme: TenantRef, claimed: Placement) -> None:
     with tenant_scope(acme):
-        hand_back(claimed, reason="test", lost=True)
+        hand_back(claimed, Ending(reason="test", lost=True))
     before = everything_of(acme)
     assert not write(acme, claimed, done())
     assert everything_of(acme) == before
@@ -242,7 +242,7 @@ def test_a_connection_lost_after_the_commit_does_no_harm(
     assert lost
     run = run_of(acme, claimed.execution_id)
     assert (run.version, run.costs) == (1, {"tokens": 812})
-    assert events_of(acme, claimed.execution_id)[2:] == ["step.succeeded"]
+    assert events_of(acme, claimed.execution_id)[3:] == ["step.succeeded"]
     assert costs_of(acme, claimed.execution_id) == [("one", 1, "tokens", 812)]
     assert logs_of(acme, claimed.execution_id) == ["line 0", "line 1", "line 2"]
     with tenant_scope(acme):
@@ -261,7 +261,7 @@ def test_repeated_while_the_first_is_still_under_way_it_is_written_once(
         assert [written and written.version for written in both] == [1, 1]
         assert costs_of(acme, placement.execution_id) == [("one", 1, "tokens", 812)]
         assert run_of(acme, placement.execution_id).version == 1
-        assert events_of(acme, placement.execution_id)[2:] == ["step.succeeded"]
+        assert events_of(acme, placement.execution_id)[3:] == ["step.succeeded"]
 
 
 def test_not_while_the_runs_outcome_is_being_set(

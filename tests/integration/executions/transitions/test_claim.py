@@ -15,7 +15,7 @@ from executions.placement.models import Ticket
 from executions.states import ExecutionState, StepState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
-from executions.transitions.close import hand_back, set_outcome
+from executions.transitions.close import Ending, hand_back, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
 from tenants.scope import TenantRef, tenant_scope
@@ -26,6 +26,7 @@ from tests.integration.executions.threads import at_once, in_thread
 
 Server = psycopg.Connection[tuple[object, ...]]
 ROUNDS = 25
+BEGUN = ["execution.queued", "placement.began"]
 
 pytestmark = pytest.mark.usefixtures("neighbour")
 
@@ -54,7 +55,7 @@ def test_the_first_claim_starts_step_and_run(acme: TenantRef, placement: Placeme
     assert (run.state, run.worker) == (ExecutionState.RUNNING, "w1@test")
     assert run.started_at is not None
     assert steps_of(acme, placement.execution_id) == {"one": "running", "two": "pending"}
-    assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+    assert events_of(acme, placement.execution_id) == [*BEGUN, "step.started"]
 
 
 def test_it_is_one_statement(acme: TenantRef, placement: Placement, superuser: Server) -> None:
@@ -68,17 +69,21 @@ def test_it_is_one_statement(acme: TenantRef, placement: Placement, superuser: S
 def test_a_claim_whose_answer_was_lost_is_not_made_twice(
     acme: TenantRef, placement: Placement, superuser: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop finds a claim that no thread works on, and hands it back."""
+    """It was written, and knows itself by its token: what may run at most once need not end as if it had begun."""
     lost = lose_answers(monkeypatch, superuser, "step.started")
-    assert claim(acme, placement) is Refusal.DUPLICATE
+    found = claim(acme, placement)
+    assert isinstance(found, Claim)
+    assert (found.attempt, found.version) == (1, 0)
+    assert 0 < found.left_s <= 1800
     assert lost
-    assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+    assert claim(acme, placement) is Refusal.DUPLICATE
+    assert events_of(acme, placement.execution_id) == [*BEGUN, "step.started"]
 
 
 def test_the_second_claim_is_a_duplicate(acme: TenantRef, placement: Placement) -> None:
     claim(acme, placement)
     assert claim(acme, placement) is Refusal.DUPLICATE
-    assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+    assert events_of(acme, placement.execution_id) == [*BEGUN, "step.started"]
 
 
 def test_a_step_that_ended_under_this_epoch_is_a_duplicate(
@@ -126,7 +131,7 @@ def test_a_step_that_ended_under_an_older_epoch_is_done(
     with tenant_scope(acme):
         Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
         Execution.objects.update(next_step="two")
-        hand_back(placement, reason="test", lost=True)
+        hand_back(placement, Ending(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, again) is Refusal.DONE
     assert claimed(acme, again, "two").attempt == 1
@@ -138,7 +143,7 @@ def test_a_lost_claim_is_claimed_again_under_the_next_epoch_and_uses_no_attempt(
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
-        hand_back(placement, reason="test", lost=True)
+        hand_back(placement, Ending(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, placement) is Refusal.STALE
     assert claimed(acme, again).attempt == 1
@@ -161,7 +166,7 @@ def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: Machine) ->
         both = at_once([partial(claim, acme, placement)] * 2)
         assert Refusal.DUPLICATE in both
         assert [found.attempt for found in both if isinstance(found, Claim)] == [1]
-        assert events_of(acme, placement.execution_id) == ["execution.queued", "step.started"]
+        assert events_of(acme, placement.execution_id) == [*BEGUN, "step.started"]
 
 
 # --- what is claimed, and when

@@ -18,7 +18,7 @@ from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import close_execution, hand_back, restart, set_outcome
+from executions.transitions.close import Ending, close_execution, hand_back, restart, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
 from isolane.results import Code, StepResult
@@ -69,7 +69,7 @@ def give_back(
     tenant: TenantRef, placement: Placement, *, lost: bool = True
 ) -> ExecutionState | None:
     with tenant_scope(tenant):
-        return hand_back(placement, reason="worker lost", lost=lost)
+        return hand_back(placement, Ending(reason="worker lost", lost=lost))
 
 
 # --- close
@@ -146,7 +146,8 @@ def test_handing_back_raises_the_epoch_and_resets_the_running_step(
     assert run_of(acme, claimed.execution_id).losses == int(lost)
     assert run_of(acme, claimed.execution_id).state == ExecutionState.QUEUED
     assert steps_of(acme, claimed.execution_id) == {"one": "pending", "two": "pending"}
-    assert events_of(acme, claimed.execution_id)[-1] == "placement.ended"
+    kind = "placement.lost" if lost else "placement.handed_over"
+    assert events_of(acme, claimed.execution_id)[-1] == kind
 
 
 def test_a_run_that_was_never_claimed_is_handed_back_too(acme: TenantRef, machine: Machine) -> None:
@@ -226,7 +227,8 @@ def test_a_cut_attempt_is_not_used_up_and_its_costs_are_said_to_be_unbilled(
     with tenant_scope(acme):
         event = ExecutionEvent.objects.order_by("sequence").last()
     assert event is not None
-    assert (event.kind, event.step) == ("placement.ended", "one")
+    kind = "placement.lost" if lost else "placement.handed_over"
+    assert (event.kind, event.step) == (kind, "one")
     assert event.data == {"epoch": 1, "reason": "worker lost", "unbilled": True}
 
 

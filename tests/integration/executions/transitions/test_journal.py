@@ -38,4 +38,4 @@ def test_a_lost_answer_does_not_write_twice(
         write_journal(placement, "one", 1, lines=lines("c", after=5), fraction=None, text="")
     assert lost
     assert logs_of(acme, placement.execution_id) == ["a", "b", "c"]
-    assert events_of(acme, placement.execution_id)[2:] == ["step.log", "step.log"]
+    assert events_of(acme, placement.execution_id)[3:] == ["step.log", "step.log"]

@@ -82,7 +82,7 @@ def test_what_may_not_run_again_is_claimed_by_its_own_link(
     run_link(Links(other), placement, "s1")
     assert steps_of(acme, placement.execution_id) == {"s1": "succeeded", "s2": "pending"}
     let_lapse(other)
-    reap()
+    reap("w2@test")
     again = place(acme, placement.execution_id, machine)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     assert steps_run(machine, placement) == [("s2", 1)]
@@ -117,7 +117,7 @@ def test_a_lost_worker_uses_no_attempt_of_a_step_that_nobody_began(
     placement = start(acme, other, *TWO)
     run_link(Links(other), placement, "s1")
     let_lapse(other)
-    reap()
+    reap("w2@test")
     step, ticket = step_of(acme, placement.execution_id, "s2"), ticket_of(placement.execution_id)
     assert ticket is not None
     assert (step.state, step.attempt, ticket.state) == ("pending", 0, TicketState.WAITING)

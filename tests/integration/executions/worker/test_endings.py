@@ -6,6 +6,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from executions.states import ExecutionState
+from executions.transitions.close import Ending
 from executions.transitions.fence import Placement
 from executions.worker.endings import Endings
 from executions.worker.lease import LeaseLoop
@@ -78,6 +79,6 @@ def test_an_overdue_run_has_its_outcome_before_its_context_is_torn_down(
         seen.append(run_of(acme, placement.execution_id).outcome)
 
     monkeypatch.setattr("executions.worker.lease.tear_down", look)
-    LeaseLoop(machine)._end(placement, reason="overdue", lost=False, overdue=True)
+    LeaseLoop(machine)._end(placement, Ending(reason="overdue"), overdue=True)
     assert seen == [ExecutionState.TIMED_OUT]
     assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT

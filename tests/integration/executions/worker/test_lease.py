@@ -16,7 +16,7 @@ from executions.placement.workers import Held, renew
 from executions.services.executions import request_cancel
 from executions.states import ExecutionState, TicketState
 from executions.transitions.claim import claim_step
-from executions.transitions.close import close_execution, hand_back
+from executions.transitions.close import Ending, close_execution, hand_back
 from executions.transitions.fence import Placement
 from executions.worker import closing, lease, periodic
 from executions.worker.lease import EXIT_FENCED, LeaseLoop
@@ -319,8 +319,8 @@ def test_a_context_that_opens_during_the_renewal_is_not_lost(
     """It is placed and claimed after the renewal's statement, and so not in its answer."""
     placed: list[Placement] = []
 
-    def place_after_renewing(boot: UUID, *, draining: bool) -> list[Held] | None:
-        held = renew(boot, draining=draining)
+    def place_after_renewing(boot: UUID, *, draining: bool, hears: bool) -> list[Held] | None:
+        held = renew(boot, draining=draining, hears=hears)
         placed.append(make_placed(acme, machine))
         links.begin("one", placed[0], "one")
         return held
@@ -347,7 +347,7 @@ def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
         links.begin("two", placement, "two")
     runtime = runtime_of(machine, placement)
     with tenant_scope(acme):
-        assert hand_back(placement, reason="by others", lost=True)
+        assert hand_back(placement, Ending(reason="by others", lost=True))
     before = everything_of(acme)
     loop.turn()
     assert not runtime.alive

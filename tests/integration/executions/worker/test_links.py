@@ -13,7 +13,7 @@ from executions.semantics.seeds import derive_seed
 from executions.services.blueprints import publish
 from executions.services.executions import request_cancel, submit
 from executions.states import ExecutionState
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.transitions.fence import Placement
 from executions.worker.lease import kill_runtimes
 from executions.worker.links import Links, NoClaim, StepFailed
@@ -72,6 +72,7 @@ def test_two_steps_run_in_one_context_and_the_end_frees_the_slot(
     assert ticket_of(placement.execution_id) is None
     assert events_of(acme, placement.execution_id) == [
         "execution.queued",
+        "placement.began",
         "step.started",
         "step.succeeded",
         "step.started",
@@ -134,7 +135,7 @@ def test_a_resumed_run_skips_what_is_done_and_remembers_it(
     placement = make_placed(acme, machine)
     run_link(links, placement, "one")
     with tenant_scope(acme):
-        assert hand_back(placement, reason="test", lost=True)
+        assert hand_back(placement, Ending(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "one")  # a plain return: the chain goes on
     run_link(links, again, "two")
@@ -270,7 +271,7 @@ def test_a_step_that_ends_after_its_placement_writes_nothing(
     placement = make_placed(acme, machine)
     links.begin("one", placement, "one")
     with tenant_scope(acme):
-        hand_back(placement, reason="test", lost=True)
+        hand_back(placement, Ending(reason="test", lost=True))
     before = everything_of(acme)
     with pytest.raises(Ignore, match="fence"):
         links.run("one", "one", [])

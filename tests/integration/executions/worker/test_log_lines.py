@@ -97,7 +97,7 @@ def test_in_the_reaper(
     placement = make_placed(acme, lost)
     let_lapse(lost)
     monkeypatch.setattr(reaper, "end_without_link", say_something)
-    reap()
+    reap("w2@test")
     assert are_of(lines.of(LIBRARY), acme, placement)
 
 

@@ -15,6 +15,7 @@ from executions.services.executions import request_cancel
 from executions.states import ExecutionState, TicketState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
+from executions.transitions.close import Ending
 from executions.transitions.fence import Placement
 from executions.worker import reaper
 from executions.worker.closing import MAX_LOSSES
@@ -65,7 +66,7 @@ def lose(tenant: TenantRef, placement: Placement, times: int) -> Placement:
         placement = place(tenant, placement.execution_id, machine)
         with tenant_scope(tenant):
             claim_step(placement, "one", worker=machine.node_name)
-        reap()
+        reap("w2@test")
     return placement
 
 
@@ -74,7 +75,7 @@ def test_a_run_that_loses_worker_after_worker_fails(
 ) -> None:
     placement = claimed_run(acme, lost)
     let_lapse(lost)
-    reap()
+    reap("w2@test")
     lose(acme, placement, MAX_LOSSES - 2)
     assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
     lose(acme, placement, 1)
@@ -89,7 +90,7 @@ def test_a_checkpoint_ends_the_row_of_losses(
 ) -> None:
     placement = claimed_run(acme, lost)
     let_lapse(lost)
-    reap()
+    reap("w2@test")
     placement = place(acme, placement.execution_id, machine)
     result = StepResult.succeeded(step="one", attempt=1, output=None)
     with tenant_scope(acme):
@@ -103,7 +104,7 @@ def test_a_checkpoint_ends_the_row_of_losses(
 def test_a_cut_run_goes_back_to_the_queue(acme: TenantRef, machine: Machine, lost: Machine) -> None:
     placement = claimed_run(acme, lost)
     let_lapse(lost)
-    assert reap() == 1
+    assert reap("w2@test") == 1
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
     assert (ticket.state, ticket.epoch, ticket.worker_id) == (TicketState.WAITING, 2, None)
@@ -119,7 +120,7 @@ def test_a_run_whose_outcome_is_set_is_closed(acme: TenantRef, lost: Machine) ->
         decided = after_step(plan(document("only")), result, seed=7)
         assert write_checkpoint(placement, record(result), decided)
     let_lapse(lost)
-    reap()
+    reap("w2@test")
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
     assert ticket_of(placement.execution_id) is None
 
@@ -129,7 +130,7 @@ def test_a_run_that_was_to_be_cancelled_is(acme: TenantRef, lost: Machine) -> No
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
     let_lapse(lost)
-    reap()
+    reap("w2@test")
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
     assert steps_of(acme, placement.execution_id) == {"one": "cancelled", "two": "cancelled"}
 
@@ -148,9 +149,9 @@ def test_a_cancel_that_comes_while_it_reaps_is_done_at_the_next_time(
     let_lapse(lost)
     with monkeypatch.context() as patch:
         patch.setattr(reaper, "held_by", cancel_after_looking)
-        reap()
+        reap("w2@test")
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
-    reap()
+    reap("w2@test")
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
     assert known_boots() == {machine.boot}
 
@@ -170,7 +171,7 @@ def test_the_lane_of_a_lost_worker_is_deleted(
         assert send(placed)
     assert broker.llen(lost.lane) == 1
     let_lapse(lost)
-    reap()
+    reap("w2@test")
     assert broker.exists(lost.lane) == 0
     assert broker.llen(machine.lane) == 1
 
@@ -178,7 +179,7 @@ def test_the_lane_of_a_lost_worker_is_deleted(
 def test_a_living_worker_is_never_reaped(acme: TenantRef, machine: Machine, lost: Machine) -> None:
     claimed_run(acme, lost)
     before = everything_of(acme)
-    assert reap() == 0
+    assert reap("w2@test") == 0
     assert everything_of(acme) == before
     assert known_boots() == {machine.boot, lost.boot}
 
@@ -186,9 +187,9 @@ def test_a_living_worker_is_never_reaped(acme: TenantRef, machine: Machine, lost
 def test_twice_is_as_good_as_once(acme: TenantRef, lost: Machine) -> None:
     claimed_run(acme, lost)
     let_lapse(lost)
-    reap()
+    reap("w2@test")
     before = everything_of(acme)
-    assert reap() == 0
+    assert reap("w2@test") == 0
     assert everything_of(acme) == before
 
 
@@ -200,9 +201,9 @@ def test_who_comes_second_finds_nothing_and_says_nothing(
     let_lapse(lost)
     with platform_scope():
         seen = Worker.objects.get(boot=lost.boot)
-    reap()
+    reap("w2@test")
     before = everything_of(acme)
-    end_boot(seen, reason="worker lost", lost=True)
+    end_boot(seen, Ending(reason="worker lost", lost=True))
     assert everything_of(acme) == before
     assert known_boots() == {machine.boot}
 
@@ -212,11 +213,11 @@ def test_in_two_places_at_once_each_placement_ends_once(acme: TenantRef, machine
         lost = make_machine(name="lost@test")
         placements = [claimed_run(acme, lost) for _ in range(3)]
         let_lapse(lost)
-        at_once([reap, reap])
+        at_once([lambda: reap("w2@test"), lambda: reap("w3@test")])
         for placement in placements:
             ticket = ticket_of(placement.execution_id)
             assert ticket is not None
             assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
             events = events_of(acme, placement.execution_id)
-            assert events.count("placement.ended") == 1
+            assert events.count("placement.lost") == 1
         assert known_boots() == {machine.boot}

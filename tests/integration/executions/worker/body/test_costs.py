@@ -8,7 +8,7 @@ import pytest
 
 from executions.models import MonthlyCost
 from executions.states import ExecutionState
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.worker.links import Links
 from executions.worker.machine import Machine
 from isolane.protocol import Cost
@@ -163,7 +163,7 @@ def test_what_was_spent_is_known_after_a_loss(
     placement = start(acme, machine, FLAKY, {}, budget=BUDGET)
     run_link(links, placement, "s1")
     with tenant_scope(acme):
-        assert hand_back(placement, reason="test", lost=True)
+        assert hand_back(placement, Ending(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     drive(acme, links, again)
     assert_spent(acme, placement.execution_id, "blueprint's budget is spent")

@@ -211,7 +211,7 @@ def lose(tenant: TenantRef, lost: Machine, *steps: dict[str, Any], **fields: Any
     placement = start(tenant, lost, *steps, **fields)
     Links(lost).begin("s1", placement, "s1")
     let_lapse(lost)
-    assert reap() == 1
+    assert reap("w2@test") == 1
     return placement
 
 
@@ -306,7 +306,7 @@ def test_a_recovery_that_is_cut_runs_again(
 
     def lose_it() -> None:
         let_lapse(lost)
-        reap()
+        reap("w2@test")
 
     script(machine, flaky=fails(Code.UNKNOWN_ERROR))
     placement = start(acme, lost, step)

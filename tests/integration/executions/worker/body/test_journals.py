@@ -4,7 +4,7 @@ import pytest
 from django.db import OperationalError
 
 from executions.models import ExecutionEvent, StepLog
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.worker import journal
 from executions.worker.journals import JournalLoop
 from executions.worker.links import Links
@@ -72,7 +72,7 @@ def test_they_can_be_read_while_the_step_runs(
     run_link(links, placement, "s1")
     assert seen == [["one", "two"], ["one", "two", "three"]]
     assert logs_of(acme, placement.execution_id) == ["one", "two", "three", "end"]
-    assert events_of(acme, placement.execution_id)[2:] == [
+    assert events_of(acme, placement.execution_id)[3:] == [
         "step.progress", "step.log", "step.log", "step.succeeded", "step.started",
     ]  # fmt: skip
     with tenant_scope(acme):
@@ -126,7 +126,7 @@ def test_after_the_placement_nothing_is_written(
 
     def lose_and_flush() -> None:
         with tenant_scope(acme):
-            assert hand_back(placement, reason="test", lost=True)
+            assert hand_back(placement, Ending(reason="test", lost=True))
         rows.append(everything_of(acme))
         JournalLoop(machine).turn()
         rows.append(everything_of(acme))

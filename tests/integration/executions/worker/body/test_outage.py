@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from executions.states import ExecutionState
-from executions.worker import body
+from executions.worker import machine as machine_module
 from executions.worker.links import Links
 from executions.worker.machine import SELF_FENCE_SECONDS, Machine
 from tenants import statement
@@ -21,7 +21,7 @@ TRIES = 7  # more than one statement takes by itself
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "REPEAT_SECONDS", 0.0)
+    monkeypatch.setattr(machine_module, "REPEAT_SECONDS", 0.0)
 
 
 def refuse_checkpoints(monkeypatch: pytest.MonkeyPatch, times: int, *, written: bool) -> list[str]:

@@ -10,7 +10,7 @@ import redis
 
 from executions.services.executions import replay
 from executions.states import ExecutionState
-from executions.transitions.close import hand_back
+from executions.transitions.close import Ending, hand_back
 from executions.transitions.fence import Placement
 from executions.worker.links import Links
 from executions.worker.machine import Machine
@@ -147,7 +147,7 @@ def test_after_a_loss_they_are_there_again(
 ) -> None:
     run_link(links, placement, "s1")
     with tenant_scope(acme):
-        assert hand_back(placement, reason="test", lost=True)
+        assert hand_back(placement, Ending(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "s2")
     asked = runs_of(machine, placement)[-1]
@@ -198,7 +198,7 @@ def test_what_nobody_marked_but_tells_it_is_sealed_too_and_still_there_after_a_l
     run_link(links, placement, "s1")
     assert_nowhere(superuser, broker)
     with tenant_scope(acme):
-        assert hand_back(placement, reason="test", lost=True)
+        assert hand_back(placement, Ending(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     run = drive(acme, links, again)
     assert run.state == ExecutionState.SUCCEEDED

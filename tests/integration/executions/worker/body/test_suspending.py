@@ -110,7 +110,7 @@ def test_a_worker_that_is_lost_between_the_checkpoint_and_the_close_leaves_a_sus
     theirs.begin("s1", placement, "s1")
     assert not theirs.run("s1", "s1", [])
     let_lapse(other)
-    assert reap() == 1
+    assert reap("w2@test") == 1
     assert_suspended(acme, machine, placement)
 
 

@@ -94,7 +94,7 @@ def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
     run_link(links, placement, "s1")
     let_lapse(machine)
     assert sweep() == 0  # while it is placed it is not the sweeper's
-    reap()
+    reap("w2@test")
     assert records(acme) == [("cache.user", "", 1), ("cache", "swept", 1)]
     far.there.add(f"{placement.execution_id}/2/scratch")  # the next placement's
     assert sweep() == 1
@@ -108,7 +108,7 @@ def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
     let_lapse(machine)
-    reap()
+    reap("w2@test")
     sweep()
     far.there.add(f"{placement.execution_id}/1/scratch")  # made after it was revoked
     with platform_scope():
@@ -123,7 +123,7 @@ def left_by_a_lost_worker(
     for _, placement in runs:
         run_link(links, placement, "s1")
     let_lapse(machine)
-    reap()
+    reap("w2@test")
 
 
 def test_what_one_issuer_gets_wrong_stops_no_other(

@@ -1,0 +1,30 @@
+"""What dead workers have left on this machine and in Redis.
+
+Timing: background-worker, every ten seconds. Model: sync, in each worker. Guarantee: at-least-once; safe in two places
+at once. Failure: logged, and tried again; Redis that does not answer is left for the next time.
+"""
+
+import logging
+
+from executions.worker.lanes import sweep_lanes
+from executions.worker.machine import Machine
+from executions.worker.periodic import Periodic
+
+PERIOD_SECONDS = 10.0
+logger = logging.getLogger(__name__)
+
+
+class Housekeeping(Periodic):
+    """Runs until the worker stops."""
+
+    period_seconds = PERIOD_SECONDS
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__("housekeeping")
+        self._machine = machine
+
+    def turn(self) -> None:
+        """End orphaned runtimes, remove their folders, delete lanes that nobody consumes."""
+        for backend in self._machine.backends.values():
+            backend.sweep()
+        sweep_lanes()

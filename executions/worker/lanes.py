@@ -1,0 +1,41 @@
+"""The lanes of dead workers.
+
+Timing: background-worker. Model: sync, a fifth of a second at most for each call to Redis. Guarantee: at-least-once.
+Failure: Redis that does not answer is left for the next time; what lies in a dead lane is a wake-up only.
+"""
+
+import logging
+
+import redis
+from django.conf import settings
+
+from executions.dispatch import BOUNDED_SECONDS
+from executions.placement.models import Worker
+from tenants.scope import platform_scope
+
+PREFIX = "lane."
+logger = logging.getLogger(__name__)
+
+
+def lane_of(boot: object) -> str:
+    """The queue of a boot; nobody else ever consumes it."""
+    return f"{PREFIX}{boot}"
+
+
+def sweep_lanes() -> int:
+    """Delete the lanes of boots that are not registered: nobody consumes them, and nothing is placed there."""
+    try:
+        with redis.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=BOUNDED_SECONDS,
+            socket_connect_timeout=BOUNDED_SECONDS,
+            decode_responses=True,
+        ) as client:
+            found = set(client.scan_iter(f"{PREFIX}*", count=1000))
+            # Asked after the look: a boot is registered before anything is sent to its lane.
+            with platform_scope():
+                found -= set(Worker.objects.values_list("lane", flat=True))
+            return int(client.delete(*found)) if found else 0
+    except redis.RedisError as error:
+        logger.info("lanes not swept: %s", type(error).__name__, extra={"event": "NOT_SWEPT"})
+        return 0

@@ -1,0 +1,144 @@
+"""Every placement, loss, hand-over and refusal is an event of the run, once."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from executions.models import Execution, ExecutionEvent
+from executions.states import ExecutionState
+from executions.transitions.cancel import cancel
+from executions.transitions.claim import Claim, Refusal, claim_step
+from executions.transitions.close import Ending, close_execution, hand_back, restart, set_outcome
+from executions.transitions.fence import Placement
+from executions.transitions.refusal import note_refusal
+from executions.worker.machine import Machine
+from isolane.results import Code
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import events_of, everything_of, make_placed, place
+
+LOST = Ending(reason="worker lost", lost=True, by="w2@test")
+pytestmark = pytest.mark.usefixtures("neighbour")
+
+
+@pytest.fixture
+def placement(acme: TenantRef, machine: Machine) -> Placement:
+    return replace(make_placed(acme, machine), worker=machine.node_name)
+
+
+def claim(tenant: TenantRef, placement: Placement) -> Claim | Refusal:
+    with tenant_scope(tenant):
+        return claim_step(placement, "one", worker=placement.worker)
+
+
+def told(tenant: TenantRef, placement: Placement) -> list[tuple[str, dict[str, Any]]]:
+    """The events after the first, numbered without a gap."""
+    events_of(tenant, placement.execution_id)
+    with tenant_scope(tenant):
+        found = ExecutionEvent.objects.filter(execution_id=placement.execution_id)
+        return list(found.order_by("sequence").values_list("kind", "data"))[1:]
+
+
+def again(tenant: TenantRef, placement: Placement, machine: Machine) -> Placement:
+    placed = place(tenant, placement.execution_id, machine)
+    return replace(placed, worker=machine.node_name)
+
+
+def test_the_first_claim_of_a_placement_tells_of_it_and_no_other_does(
+    acme: TenantRef, machine: Machine, placement: Placement
+) -> None:
+    claim(acme, placement)
+    claim(acme, placement)
+    with tenant_scope(acme):
+        hand_back(placement, LOST)
+    second = again(acme, placement, machine)
+    claim(acme, second)
+    assert [each for each in told(acme, placement) if each[0] == "placement.began"] == [
+        ("placement.began", {"epoch": 1, "worker": "w1@test"}),
+        ("placement.began", {"epoch": 2, "worker": "w1@test"}),
+    ]
+
+
+def test_a_new_context_on_the_same_worker_is_a_placement_of_its_own(
+    acme: TenantRef, placement: Placement
+) -> None:
+    claim(acme, placement)
+    with tenant_scope(acme):
+        assert restart(placement, reason="its runtime ended") == 2
+    claim(acme, replace(placement, epoch=2))
+    assert [kind for kind, _ in told(acme, placement)] == [
+        "placement.began", "step.started", "context.restarted", "placement.began", "step.started",
+    ]  # fmt: skip
+
+
+def test_a_placement_that_was_never_claimed_is_told_of_when_it_ends(
+    acme: TenantRef, placement: Placement
+) -> None:
+    with tenant_scope(acme):
+        hand_back(placement, Ending(reason="worker draining"))
+    assert told(acme, placement) == [
+        ("placement.began", {"epoch": 1, "worker": "w1@test"}),
+        ("placement.handed_over", {"epoch": 1, "reason": "worker draining", "worker": "w1@test"}),
+    ]
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_loss_that_ends_the_run_is_told_of_before_the_end(
+    acme: TenantRef, placement: Placement, claimed: bool
+) -> None:
+    if claimed:
+        claim(acme, placement)
+    with tenant_scope(acme):
+        cancel(placement.execution_id, message="")
+        set_outcome(placement, ExecutionState.CANCELLED, code=Code.CANCELLED, message="")
+        assert close_execution(placement, ending=LOST) == ExecutionState.CANCELLED
+    kinds = [kind for kind, _ in told(acme, placement)]
+    assert kinds.count("placement.began") == 1
+    assert told(acme, placement)[-2:] == [
+        (
+            "placement.lost",
+            {"epoch": 1, "reason": "worker lost", "worker": "w1@test", "by": "w2@test"},
+        ),
+        ("execution.cancelled", {"epoch": 1}),
+    ]
+
+
+def test_a_loss_while_a_run_falls_asleep_is_told_of_too(
+    acme: TenantRef, placement: Placement
+) -> None:
+    claim(acme, placement)
+    with tenant_scope(acme):
+        Execution.objects.update(wake_at="2999-01-01T00:00:00Z")
+        assert hand_back(placement, LOST) == ExecutionState.WAITING
+    assert [kind for kind, _ in told(acme, placement)][-2:] == [
+        "placement.lost",
+        "execution.waiting",
+    ]
+
+
+@pytest.mark.parametrize("what", ["claim", "checkpoint", "close"])
+def test_a_worker_whose_placement_others_have_ended_is_refused_and_that_is_told(
+    acme: TenantRef, globex: TenantRef, placement: Placement, what: Any
+) -> None:
+    claim(acme, placement)
+    with tenant_scope(acme):
+        hand_back(placement, LOST)
+        assert note_refusal(placement, what, "one")
+    assert told(acme, placement)[-1] == (
+        "fence.refused",
+        {"epoch": 1, "worker": "w1@test", "what": what},
+    )
+    with tenant_scope(globex):
+        assert not note_refusal(placement, what, "one")
+
+
+def test_who_comes_late_to_what_it_ended_itself_was_not_refused(
+    acme: TenantRef, placement: Placement
+) -> None:
+    """A message that came twice, or an answer that was lost."""
+    claim(acme, placement)
+    with tenant_scope(acme):
+        hand_back(placement, Ending(reason="claimed, but active in no thread", lost=True))
+        before = everything_of(acme)
+        assert not note_refusal(placement, "claim", "one")
+    assert everything_of(acme) == before

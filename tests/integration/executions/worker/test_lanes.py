@@ -1,0 +1,23 @@
+"""The lanes of workers that are gone."""
+
+import redis
+from django.test import override_settings
+
+from executions.worker.housekeeping import Housekeeping
+from executions.worker.lanes import lane_of, sweep_lanes
+from executions.worker.machine import Machine
+
+
+def test_only_those_of_unknown_boots_go(machine: Machine, broker: "redis.Redis") -> None:
+    dead = lane_of("dead")
+    broker.lpush(machine.lane, "for one that lives")
+    broker.lpush(dead, "for nobody")
+    broker.lpush("celery", "of somebody else")
+    Housekeeping(machine).turn()
+    assert set(broker.keys()) == {machine.lane.encode(), b"celery"}
+    assert sweep_lanes() == 0
+
+
+@override_settings(REDIS_URL="unix:///nowhere/redis.sock")
+def test_redis_away_is_left_for_the_next_time(machine: Machine) -> None:
+    assert sweep_lanes() == 0

@@ -1,0 +1,67 @@
+"""Whether a worker hears its lane: from calls and echoes to an answer."""
+
+import pytest
+
+from executions.worker.echo import DEAF_SECONDS, UNSURE_SECONDS, Echo
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def echo(clock: Clock) -> Echo:
+    return Echo(clock)
+
+
+def test_who_has_not_called_is_sure(echo: Echo, clock: Clock) -> None:
+    clock.now += 1000
+    assert echo.is_sure
+    assert echo.silent_seconds == 0
+
+
+def test_silence_is_counted_from_the_first_call_that_nobody_answered(
+    echo: Echo, clock: Clock
+) -> None:
+    echo.called()
+    clock.now += UNSURE_SECONDS / 2
+    echo.called()
+    assert echo.is_sure
+    clock.now += UNSURE_SECONDS / 2
+    assert not echo.is_sure
+    clock.now += DEAF_SECONDS
+    assert echo.silent_seconds >= DEAF_SECONDS
+
+
+def test_one_echo_is_enough(echo: Echo, clock: Clock) -> None:
+    echo.called()
+    clock.now += DEAF_SECONDS
+    echo.heard()
+    assert echo.is_sure
+    assert echo.silent_seconds == 0
+
+
+def test_while_redis_is_away_nothing_is_placed_and_nothing_is_counted(
+    echo: Echo, clock: Clock
+) -> None:
+    echo.called()
+    clock.now += DEAF_SECONDS - 1
+    echo.is_away()
+    clock.now += DEAF_SECONDS
+    assert not echo.is_sure
+    assert echo.silent_seconds == 0
+    echo.called()
+    assert echo.is_sure
+    clock.now += DEAF_SECONDS - 1
+    assert echo.silent_seconds < DEAF_SECONDS
