@@ -1,0 +1,26 @@
+"""What befell whom and when, in a file beside the workers' logs, to be compared with these.
+
+Timing: writes a line at once. Model: sync, one thread. Guarantee: best-effort. Failure: bubble.
+"""
+
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+class Diary:
+    """Lines with the wall clock's time and the seconds since the beginning."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._began = time.monotonic()
+        self.counts: Counter[str] = Counter()
+
+    def note(self, line: str, *, count: str = "") -> None:
+        """Write a line; what it counts as is in the report, too."""
+        if count:
+            self.counts[count] += 1
+        now, since = datetime.now(UTC), time.monotonic() - self._began
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{now:%H:%M:%S.%f} {since:7.2f} {line}\n")

@@ -1,0 +1,57 @@
+"""A minute in which workers, their children, Redis and PostgreSQL die in turn, judged from outside the platform."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.chaos.plan import Kind
+from tests.plugin import ROOT
+
+SECONDS, SEED, RUNS_AT_ONCE, WORKERS = 60, 164, 50, 3
+LIMIT_SECONDS = 300.0  # a minute of weather, and what comes before and after it on a busy machine
+STOP_SECONDS = 60.0
+
+
+@pytest.mark.timeout(LIMIT_SECONDS + STOP_SECONDS + 10)
+def test_every_run_ends_as_its_guarantees_promise(tmp_path: Path) -> None:
+    """In a process of its own with servers of its own: those of the tests must not be restarted."""
+    status, report = _chaos(tmp_path)
+    assert status == 0, report
+    assert "lost 0, completed step ran again 0, slots held at the end 0, processes left 0" in report
+    # It was a chaos: enough has happened to enough runs.
+    assert _number(report, "runs:") > RUNS_AT_ONCE
+    for kind in Kind:
+        assert _number(report, f"{kind}$", before=True) > 0, report
+    assert _number(report, Kind.FLUSH, before=True) == 2
+    assert _number(report, "placement.lost", before=True) > 0
+
+
+def _chaos(logs: Path) -> tuple[int, str]:
+    command = [
+        *(sys.executable, "-m", "bench.chaos"),
+        *("--seconds", str(SECONDS)),
+        *("--seed", str(SEED)),
+        *("--runs-at-once", str(RUNS_AT_ONCE)),
+        *("--workers", str(WORKERS)),
+        *("--logs", str(logs)),
+    ]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            report, _ = process.communicate(timeout=LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # it takes its workers and servers with it
+            report, _ = process.communicate(timeout=STOP_SECONDS)
+    return process.returncode, f"{report}\nthe logs are in {logs}"
+
+
+def _number(report: str, name: str, *, before: bool = False) -> int:
+    """The number that stands before or after a name at the beginning of a line; 0 if the report has none."""
+    found = re.search(
+        rf"^ +(\d+) {name}" if before else rf"^{name} (\d+)", report, flags=re.MULTILINE
+    )
+    return int(found[1]) if found else 0
