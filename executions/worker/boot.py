@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ def _register(machine: Machine) -> None:
         reasons = "; ".join(f"{level}: {found.reason}" for level, found in availability.items())
         raise RuntimeStartError(f"no isolation level is available ({reasons})")
     catalogue = machine.backends[levels[0]].describe()
+    asked_at = time.monotonic()
     with platform_scope():
         register(
             boot=machine.boot,
@@ -147,7 +149,7 @@ def _register(machine: Machine) -> None:
             levels=levels,
             catalogue=store_catalogue(catalogue),
         )
-    machine.renewed()
+    machine.renewed(asked_at)
     _Process.lease, _Process.tick = LeaseLoop(machine), Tick(machine)
     _Process.journals, _Process.admission = JournalLoop(machine), AdmissionLoop()
     _Process.sweeper, _Process.endings = Sweeper(), Endings()
@@ -177,7 +179,7 @@ def _loops() -> list[Periodic | AdmissionLoop]:
 
 
 def _on_shutting_down(**_: Any) -> None:
-    """Runs inside the signal handler, so it raises a number and does nothing else; each further signal comes here, too."""
+    """Runs inside the signal handler, so it raises a number and nothing else. A second signal comes here, too."""
     if _Process.drain is not None:
         _Process.drain.requests += 1
 

@@ -130,7 +130,8 @@ def end_without_link(
         # What a loss came to is a checkpoint, and only losses without one between them are counted.
         counted = ending.lost and not settled
         if hand_back(placement, ending, counted=counted, settlement=settlement) is None:
-            note_refusal(placement, "close")
+            if not ending.by:  # who ends a placement of others may come second, which means nothing
+                note_refusal(placement, "close")
             return
     logger.warning(
         "handed back: %s", ending.reason, extra={"event": "HANDED_BACK", **ids(placement)}

@@ -24,7 +24,7 @@ from executions.transitions.fence import Placement
 from executions.worker.closing import close_context, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.identity import ids
-from executions.worker.machine import SELF_FENCE_SECONDS, Machine
+from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.resources import revoke_issued, settlement_of
 from orchestrator.core.logs import bound
@@ -60,8 +60,6 @@ class LeaseLoop(Periodic):
             self._drop_everything()
             return
         self._machine.renewed(asked_at)
-        for backend in self._machine.backends.values():
-            backend.keepalive(until=asked_at + SELF_FENCE_SECONDS)
         self._broker_away = False
         keys = {(ticket.execution_id, ticket.epoch) for ticket in held}
         for context in open_before:

@@ -53,21 +53,25 @@ class Note:
     rested: bool = False  # its body has ended
 
 
+# The two signals and the body run in one thread; a message that came twice runs in two, under the same task id.
+Delivery = tuple[str, int]
+
+
 class Links:
-    """The links that this worker is running, by task id."""
+    """The links that this worker is running."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._notes: dict[str, Note] = {}
+        self._notes: dict[Delivery, Note] = {}
         self._lock = threading.Lock()
 
     # --- task_prerun
     def begin(self, task_id: str, placement: Placement, path: str) -> None:
-        """Claim the step, then open or join the context; what happened is kept under the task's id."""
+        """Claim the step, then open or join the context; what happened is kept for the body."""
         self._machine.contexts.link_begins(placement.key)
         note = Note(placement=placement)
         with self._lock:
-            self._notes[task_id] = note
+            self._notes[_delivery(task_id)] = note
         if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
             # The loop hands the placement back, or others have ended it.
             note.refusal = Refusal.STALE
@@ -152,7 +156,7 @@ class Links:
 
         None follows where a run is parked, or begun anew under another epoch. A window at its end extends itself.
         """
-        note = self._notes.get(task_id)
+        note = self._notes.get(_delivery(task_id))
         if note is None:
             raise NoClaim("task_prerun left no note for this link")
         if note.refusal is Refusal.DONE:
@@ -189,7 +193,7 @@ class Links:
     def end(self, task_id: str) -> None:
         """Count the link out; whoever leaves an ended run last closes its context."""
         with self._lock:
-            note = self._notes.pop(task_id, None)
+            note = self._notes.pop(_delivery(task_id), None)
         if note is None:
             return
         self._rest(note)
@@ -199,6 +203,10 @@ class Links:
         finally:
             self._machine.contexts.link_ends(note.placement.key)
             unbind()
+
+
+def _delivery(task_id: str) -> Delivery:
+    return task_id, threading.get_ident()
 
 
 def _new_context(placement: Placement) -> OpenContext:

@@ -54,6 +54,8 @@ class Machine:
         if not self.lease_is_fresh():
             self.renewing_since = at
         self.renewed_at = at
+        for backend in self.backends.values():
+            backend.keepalive(until=at + SELF_FENCE_SECONDS)
 
     def may_repeat(self) -> bool:
         """The database did not answer: wait a moment. As long as the lease holds, nobody else has stepped in."""

@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
+from typing import Protocol
 
 import pytest
 import redis
@@ -15,21 +16,37 @@ from tenants.scope import platform_scope
 from tests.plugin import HOME, ROOT
 from tests.waiting import wait_for
 
-StartWorker = Callable[[], "WorkerProcess"]
+
+class StartWorker(Protocol):
+    """Starts a worker and waits until it has registered."""
+
+    def __call__(self, *, fault: str = "", links: int = 1, capacity: int = 4) -> "WorkerProcess":
+        """With a fault: one to which that happens when so many links have come to it."""
+
+
 _numbers = count(1)
 
 
 class WorkerProcess:
     """`celery -A orchestrator worker`, as an operator starts it, with a name to find it by."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fault: str = "", links: int = 1, capacity: int = 4) -> None:
         self.name = f"test{next(_numbers)}@here"
         self.log = HOME / f"{self.name}.log"
+        program = "tests.acceptance.survival.worker" if fault else "celery"
+        environ = {
+            "ISOLANE_LOG_LEVEL": "INFO",
+            "DATABASE_POOL_SIZE": "0",
+            "ISOLANE_WORKER_CAPACITY": str(capacity),
+            "ISOLANE_WORKER_CONCURRENCY": str(capacity + 2),
+            "FAULT": fault,
+            "FAULT_COUNT": str(links),
+        }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "celery", "-A", "orchestrator", "worker", "-n", self.name],
+                [sys.executable, "-m", program, "-A", "orchestrator", "worker", "-n", self.name],
                 cwd=ROOT,
-                env={**os.environ, "ISOLANE_LOG_LEVEL": "INFO", "DATABASE_POOL_SIZE": "0"},
+                env=os.environ | environ,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -54,6 +71,7 @@ class WorkerProcess:
     def stop(self) -> None:
         """Drain and wait."""
         if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
             self.terminate()
             self.process.wait(timeout=30)
 
@@ -63,8 +81,8 @@ def start_worker(database: None, broker: "redis.Redis") -> Iterator[StartWorker]
     """Start workers; all of them are stopped at the end."""
     started: list[WorkerProcess] = []
 
-    def start() -> WorkerProcess:
-        worker = WorkerProcess()
+    def start(*, fault: str = "", links: int = 1, capacity: int = 4) -> WorkerProcess:
+        worker = WorkerProcess(fault=fault, links=links, capacity=capacity)
         started.append(worker)
         wait_for(worker.row, "the worker to register", 30)
         return worker

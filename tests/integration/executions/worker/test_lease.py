@@ -1,6 +1,8 @@
 """The worker's loop, turn by turn: it renews, repeats, cancels, hands back and, when it must, lets go."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from uuid import UUID
 
 import pytest
@@ -296,16 +298,26 @@ def test_a_link_that_comes_while_the_loop_looks_is_left_alone(
     def begin_before_the_look(execute: Callable[..., object], sql: str, *args: object) -> object:
         if Step._meta.db_table in sql and not begun:
             begun.append(sql)
-            in_thread(lambda: links.begin("one", placement, "one")).result(timeout=20)
+            link.append(in_thread(run))
+            assert claimed.wait(20)
         return execute(sql, *args)
 
+    def run() -> None:
+        links.begin("one", placement, "one")
+        claimed.set()
+        assert looked.wait(20)
+        links.run("one", "one", [])
+        links.end("one")
+
     begun: list[str] = []
+    link: list[Future[None]] = []
+    claimed, looked = threading.Event(), threading.Event()
     loop.turn()
     with connection.execute_wrapper(begin_before_the_look):
         loop.turn()
     assert begun
-    links.run("one", "one", [])
-    links.end("one")
+    looked.set()
+    link[0].result(timeout=20)
     assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "running"}
 
 

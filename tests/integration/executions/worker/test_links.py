@@ -1,5 +1,6 @@
 """One link at a time with a stub for the runtime: claim, open, run, checkpoint, count out, close."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,7 @@ from tests.factories import (
     steps_of,
     ticket_of,
 )
+from tests.integration.executions.threads import in_thread
 from tests.integration.executions.worker.driving import epochs_closed, run_link, runs_of
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
@@ -79,6 +81,33 @@ def test_two_steps_run_in_one_context_and_the_end_frees_the_slot(
         "step.succeeded",
         "execution.succeeded",
     ]
+
+
+def test_the_same_message_twice_at_the_same_time_runs_its_step_once(
+    acme: TenantRef, machine: Machine, links: Links
+) -> None:
+    """It has the same task id in two threads, of which each must find its own note."""
+    placement = make_placed(acme, machine)
+    both_have_begun = threading.Barrier(2)
+
+    def deliver() -> str:
+        links.begin("same id", placement, "one")
+        both_have_begun.wait(20)
+        try:
+            links.run("same id", "one", [])
+        except Ignore as ignored:
+            return str(ignored)
+        finally:
+            links.end("same id")
+        return "ran"
+
+    deliveries = [in_thread(deliver) for _ in range(2)]
+    assert sorted(each.result(timeout=20) for each in deliveries) == ["duplicate", "ran"]
+    assert steps_run(machine, placement) == ["one"]
+    # Both were counted out, so that nothing is taken for busy.
+    assert machine.contexts.idle_seconds(placement.key) > 0
+    run_link(links, placement, "two")
+    assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
 
 
 def test_a_step_gets_its_parameters_seed_and_key(

@@ -1,0 +1,1 @@
+"""Runs that outlive their workers, at every boundary."""

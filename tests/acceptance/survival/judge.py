@@ -1,0 +1,64 @@
+"""What the steps of a test have done, as their files say."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from executions.models import Execution, ExecutionEvent
+from tenants.scope import TenantRef, tenant_scope
+
+
+class Mark(NamedTuple):
+    """One beginning or end of an effect."""
+
+    what: str
+    execution_id: str
+    step: str
+    epoch: int
+    attempt: int
+    at: float
+
+
+class Judge:
+    """A folder that steps write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.chmod(0o777)
+
+    def marks(self) -> list[Mark]:
+        """All of them, in their order."""
+        file = self.folder / "effects"
+        return (
+            [Mark(*json.loads(line)) for line in file.read_text().splitlines()]
+            if file.exists()
+            else []
+        )
+
+    def starts(self, run: Execution) -> "Counter[str]":
+        """How often each step of a run has begun."""
+        return Counter(
+            mark.step
+            for mark in self.marks()
+            if mark.what == "start" and mark.execution_id == str(run.pk)
+        )
+
+    def epochs(self, run: Execution, step: str) -> list[int]:
+        """The placements in which a step has begun."""
+        return [
+            mark.epoch
+            for mark in self.marks()
+            if (mark.what, mark.execution_id, mark.step) == ("start", str(run.pk), step)
+        ]
+
+    def keys(self) -> int:
+        """How many effects the far side that honours keys has had."""
+        return len(list((self.folder / "keys").iterdir()))
+
+
+def story(tenant: TenantRef, run: Execution) -> list[str]:
+    """The kinds of a run's events."""
+    with tenant_scope(tenant):
+        found = ExecutionEvent.objects.filter(execution=run).order_by("sequence")
+        return list(found.values_list("kind", flat=True))

@@ -1,0 +1,222 @@
+"""`python -m tests.acceptance.survival.worker …`: a real worker to which something happens at an exact point.
+
+FAULT names the point, FAULT_COUNT how many links must have come to it before it happens: then all of them are there.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import django
+
+FAULT = os.environ["FAULT"]
+COUNT = int(os.environ.get("FAULT_COUNT", "1"))
+FIRST = "s1"
+
+
+class Point:
+    """Where links wait for each other, and where it strikes when all are there."""
+
+    def __init__(self) -> None:
+        self._arrived = 0
+        self._lock = threading.Lock()
+
+    def reached(self) -> None:
+        """One more is here; it goes no further."""
+        with self._lock:
+            self._arrived += 1
+            if self._arrived == COUNT:
+                os.kill(os.getpid(), signal.SIGKILL)
+        threading.Event().wait()
+
+
+class Stop:
+    """Where the whole process is stopped, once; it goes on from there when somebody lets it."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def reached(self) -> None:
+        """Stop."""
+        if not self._done:
+            self._done = True
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0.5)  # this thread may be a little ahead of the others
+
+
+def _before(owner: Any, name: str, strike: Callable[[], None], when: Callable[..., bool]) -> None:
+    real = getattr(owner, name)
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        if when(*args, **kwargs):
+            strike()
+        return real(*args, **kwargs)
+
+    setattr(owner, name, patched)
+
+
+def _after(owner: Any, name: str, strike: Callable[[], None], when: Callable[..., bool]) -> None:
+    real = getattr(owner, name)
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        result = real(*args, **kwargs)
+        if when(*args, **kwargs):
+            strike()
+        return result
+
+    setattr(owner, name, patched)
+
+
+def _plant() -> None:
+    from executions.semantics.said import Said
+    from executions.worker import body, closing, links
+    from resources.runtimes.shared import SharedRuntime
+    from resources.runtimes.supervision import Supervision
+
+    kill, stop = Point().reached, Stop().reached
+    faults: dict[str, Callable[[], None]] = {
+        "before the claim": lambda: _before(links, "claim_step", kill, _first_claim),
+        "after the claim": lambda: _after(links, "claim_step", kill, _first_claim),
+        "in the middle of the effect": lambda: _before(Said, "hear", kill, _always),
+        "after the effect": lambda: _before(body, "write_checkpoint", kill, _first_checkpoint),
+        "after the checkpoint": lambda: _after(body, "write_checkpoint", kill, _first_checkpoint),
+        "before the next link is published": lambda: _after(links.Links, "run", kill, _first_link),
+        "before the close": lambda: _before(links, "close_context", kill, _always),
+        "after the teardown": lambda: _before(closing, "close_execution", kill, _always),
+        "in the closing transaction": lambda: _close_in_a_transaction(closing, kill),
+        "answers lost": _lose_answers,
+        "stopped before OPEN": lambda: _before(SharedRuntime, "open", stop, _always),
+        "stopped before RUN": lambda: _before(Supervision, "_send", stop, _always),
+        "messages": _mishandle_messages,
+        "cancels": lambda: _cancel(links, body),
+    }
+    faults[FAULT]()
+
+
+def _always(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def _first_claim(_placement: Any, path: str, **_: Any) -> bool:
+    return path == FIRST
+
+
+def _first_checkpoint(_placement: Any, record: Any, *_: Any, **__: Any) -> bool:
+    return bool(record.path == FIRST)
+
+
+def _first_link(_links: Any, _task: str, path: str, *_: Any) -> bool:
+    return path == FIRST
+
+
+def _close_in_a_transaction(closing: Any, kill: Callable[[], None]) -> None:
+    from django.db import transaction
+
+    real = closing.close_execution
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        with transaction.atomic():
+            real(*args, **kwargs)
+            kill()
+
+    closing.close_execution = patched
+
+
+def _lose_answers() -> None:
+    """Of every run: the answer to its first claim, its first checkpoint and its close, all written."""
+    from django.db import OperationalError
+
+    from executions.transitions.claim import CLAIM
+    from executions.transitions.close import CLOSE, PLAIN, SETTLING
+    from tenants import statement
+
+    real = statement._fetch_row
+    lost: set[tuple[str, Any]] = set()
+    kinds = {CLAIM: "claim", PLAIN[CLOSE]: "close", SETTLING[CLOSE]: "close"}
+
+    def fetch(connection: Any, text: str, parameters: dict[str, Any]) -> Any:
+        row = real(connection, text, parameters)
+        kind = "checkpoint" if "AS took" in text else kinds.get(text)
+        if row is None or kind is None or (kind, parameters["execution"]) in lost:
+            return row
+        lost.add((kind, parameters["execution"]))
+        connection.connection.close()
+        raise OperationalError("the answer was lost")
+
+    statement._fetch_row = fetch
+
+
+def _mishandle_messages() -> None:
+    """The first message of a link `lost…` never arrives; every other one arrives twice."""
+    from orchestrator.broker import LaneChannel
+
+    real = LaneChannel._put
+    lost: set[str] = set()
+
+    def put(self: Any, queue: str, message: Any, **kwargs: Any) -> None:
+        shown = message.get("headers", {}).get("argsrepr", "")
+        if "'lost" in shown and shown not in lost:
+            lost.add(shown)
+            return
+        real(self, queue, message, **kwargs)
+        if queue.startswith("lane."):
+            real(self, queue, message, **kwargs)
+
+    LaneChannel._put = put  # type: ignore[method-assign]  # planted
+
+
+def _cancel(links: Any, body: Any) -> None:
+    """Somebody cancels at a moment that the step's name says."""
+    from executions.scope import run_scope
+    from executions.services.executions import request_cancel
+
+    def cancel(placement: Any) -> None:
+        with run_scope(placement.tenant_id):
+            request_cancel(placement.execution_id, actor="somebody")
+
+    claim, run, write = links.claim_step, links.Links.run, body.write_checkpoint
+
+    def claim_step(placement: Any, path: str, **options: Any) -> Any:
+        if path == "before_claim":
+            cancel(placement)
+        claimed = claim(placement, path, **options)
+        if path == "after_claim":
+            cancel(placement)
+        return claimed
+
+    def run_link(self: Any, task_id: str, path: str, rest: Any) -> Any:
+        placement = self._notes[links._delivery(task_id)].placement
+        following = run(self, task_id, path, rest)
+        if path == "between":
+            cancel(placement)
+        return following
+
+    def write_checkpoint(placement: Any, record: Any, *args: Any, **options: Any) -> Any:
+        if record.path == "ahead":
+            cancel(placement)
+        return write(placement, record, *args, **options)
+
+    links.claim_step, links.Links.run, body.write_checkpoint = (
+        claim_step,
+        run_link,
+        write_checkpoint,
+    )
+
+
+def main() -> None:
+    """Run a worker."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
+    django.setup()
+    _plant()
+    from celery.__main__ import main as celery
+
+    sys.argv = ["celery", *sys.argv[1:]]
+    celery()
+
+
+if __name__ == "__main__":
+    main()
