@@ -147,7 +147,7 @@ def _lose_answers() -> None:
         connection.connection.close()
         raise OperationalError("the answer was lost")
 
-    statement._fetch_row = fetch
+    statement._fetch_row = fetch  # type: ignore[assignment]  # planted
 
 
 def _mishandle_messages() -> None:
