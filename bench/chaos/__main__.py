@@ -127,6 +127,7 @@ def _report(seed: int, aftermath: "Aftermath") -> None:
         ("events", aftermath.events),
         ("tasks heard of", aftermath.tasks),
         ("links that failed", aftermath.links_failed),
+        ("attempts that were cut in the middle", aftermath.cuts),
     ):
         click.echo(f"{title}: {counted.total()}")
         for how, number in sorted(counted.items()):

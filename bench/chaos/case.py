@@ -34,6 +34,19 @@ class Case:
         """Those of which it has heard that they were done."""
         return _of(self.dones, path)
 
+    def cut(self, path: str) -> list[Told]:
+        """Those that neither were done nor were to fail: somebody or something has ended them."""
+        done, fails = {told.order for told in self.done(path)}, self.fails(path)
+        return [
+            told
+            for told in self.began(path)
+            if told.order not in done and (told.role == "recover" or told.attempt > fails)
+        ]
+
+    def fails(self, path: str) -> int:
+        """How many attempts of a step are to fail."""
+        return int(self.plan.step(path).parameters.get("fails", 0))
+
     def claims(self, path: str) -> set[tuple[int, int]]:
         """Epoch and attempt of each claim on a step."""
         return {

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.chaos import evidence, leftovers, plan, verdict
+from bench.chaos import archive, evidence, leftovers, plan, verdict
 from bench.chaos.diary import Diary
 from bench.chaos.findings import Finding
 from bench.chaos.judge import Judge
@@ -58,6 +58,7 @@ class Aftermath:
     tasks: Counter[str]  # that were heard of, by how they ended
     links_failed: Counter[str]
     starts: int
+    cuts: Counter[str]  # in the middle, by guarantee
     silence_s: float  # the longest time in which no step began
     times: dict[str, float]  # seconds of each part
 
@@ -80,6 +81,7 @@ class Chaos:
         self._servers = servers
         self._judge = judge
         self._size = size
+        self._logs = logs
         self._home = home
         self._say = say
         self._diary = Diary(logs / "weather.log")
@@ -184,19 +186,19 @@ class Chaos:
 
     def _aftermath(self, weather: Weather, left: Sequence[Finding]) -> Aftermath:
         heard, events = self._judge.heard(), evidence.events(self._tenants)
-        found = verdict.findings(
-            Evidence(
-                plans=_plans(self._documents),
-                submitted=self._traffic.submitted,
-                cancelled=self._traffic.cancelled,
-                runs=evidence.runs(self._tenants),
-                steps=evidence.steps(self._tenants),
-                events=events,
-                heard=heard,
-                successes=self._listener.successes(),
-                killed=weather.killed,
-            )
+        everything = Evidence(
+            plans=_plans(self._documents),
+            submitted=self._traffic.submitted,
+            cancelled=self._traffic.cancelled,
+            runs=evidence.runs(self._tenants),
+            steps=evidence.steps(self._tenants),
+            events=events,
+            heard=heard,
+            successes=self._listener.successes(),
+            killed=weather.killed,
         )
+        archive.keep(everything, self._logs)
+        found = verdict.findings(everything)
         self._lap("judged")
         return Aftermath(
             findings=[*found, *left],
@@ -206,6 +208,7 @@ class Chaos:
             tasks=self._listener.heard,
             links_failed=self._listener.failed,
             starts=len(heard.starts),
+            cuts=verdict.cuts(everything),
             silence_s=_silence(heard.starts),
             times=self._times,
         )

@@ -14,6 +14,7 @@ class Diary:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._path.write_text("", encoding="utf-8")
         self._began = time.monotonic()
         self.counts: Counter[str] = Counter()
 

@@ -51,7 +51,7 @@ def _unexplained(case: Case, failed: Failed, pid: int | None) -> str:
         case _ if failed.recovering:
             return ""  # the code is that of the step's own failure
         case "TRANSIENT_ERROR":
-            fails = planned.parameters.get("fails", 0)
+            fails = case.fails(failed.step)
             return "" if failed.attempt <= fails else f"{fails} attempts were to fail"
         case "OUTCOME_UNKNOWN":
             return "" if planned.guarantee in NEVER_AGAIN else f"it is {planned.guarantee}"

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,13 +12,16 @@ STEPS = 20
 EXPRESS = 0.3  # of the blueprints
 SLEEPS = 0.04  # of the steps
 SLEEP_SECONDS = (0.1, 1.0)
-STEP_MS = (10, 200)
 # What a step's node does, by its name.
 WORK = "chaos.work"  # nothing that matters
 PAY = "chaos.pay"  # leaves an effect under its idempotency key
 SEND = "chaos.send"  # leaves a mark that must not be there
 MEND = "chaos.mend"  # recovers
 SLEEP = "flow.sleep"
+# How long it takes. What may not run again, or only under its key, takes longest, and a few steps are slow: these are
+# what a kill cuts in the middle.
+MILLISECONDS = {WORK: (10, 80), PAY: (60, 200), SEND: (80, 200), MEND: (10, 80)}
+SLOW, SLOW_MS = 0.1, (400, 1200)
 # Guarantee: its node, and how often.
 GUARANTEES = {
     "at_least_once": (WORK, 5),
@@ -29,12 +32,14 @@ GUARANTEES = {
     "deterministic": (WORK, 2),
 }
 ALWAYS = 99  # attempts that fail
+FAILS_ONCE, FAILS_ALWAYS, ENDS_ITS_RUN = 0.08, 0.05, 0.003  # of the steps that can
 CANCELLED = 0.08  # of the runs, from outside
 CANCEL_WITHIN = 4.0  # seconds after they were submitted
 SKEW_SECONDS = 3600.0
 
 PERIOD_SECONDS = 2.0
 MINUTE = 60.0
+SOON = 8.0  # seconds
 WORKER_STOPPED = (3.0, 25.0)  # seconds; a lease has 15
 CHILD_STOPPED = (1.0, 5.0)
 REDIS_AWAY, POSTGRES_AWAY = 3.0, 4.0
@@ -119,7 +124,7 @@ def _step(key: str, chance: random.Random) -> dict[str, Any]:
     mode = _failure_mode(guarantee, chance)
     parameters: dict[str, Any] = {
         "judge": "${inputs.judge}",
-        "ms": chance.randint(*STEP_MS),
+        "ms": chance.randint(*(SLOW_MS if chance.random() < SLOW else MILLISECONDS[node])),
         "fails": _fails(mode, chance),
     }
     if node == SEND:
@@ -129,7 +134,10 @@ def _step(key: str, chance: random.Random) -> dict[str, Any]:
 
 
 def _failure_mode(guarantee: str, chance: random.Random) -> dict[str, Any]:
-    recover = {"uses": MEND, "with": {"judge": "${inputs.judge}", "ms": chance.randint(*STEP_MS)}}
+    recover = {
+        "uses": MEND,
+        "with": {"judge": "${inputs.judge}", "ms": chance.randint(*MILLISECONDS[MEND])},
+    }
     modes: list[dict[str, Any]] = [
         {},
         {},
@@ -153,11 +161,11 @@ def _failure_mode(guarantee: str, chance: random.Random) -> dict[str, Any]:
 def _fails(mode: dict[str, Any], chance: random.Random) -> int:
     """How many attempts fail: the first at times where there is another, all of them where the run goes on."""
     goes_on = mode.get("retry", {}).get("then", mode.get("on_failure", "abort"))
-    if mode.get("on_failure") == "retry" and chance.random() < 0.2:
+    if mode.get("on_failure") == "retry" and chance.random() < FAILS_ONCE:
         return 1
-    if goes_on in {"continue", "recover"} and chance.random() < 0.1:
+    if goes_on in {"continue", "recover"} and chance.random() < FAILS_ALWAYS:
         return ALWAYS
-    return ALWAYS if not mode and chance.random() < 0.01 else 0
+    return ALWAYS if not mode and chance.random() < ENDS_ITS_RUN else 0
 
 
 # --- runs
@@ -190,7 +198,7 @@ def schedule(seed: int, seconds: float, workers: int) -> list[Calamity]:
     ]
     minutes = max(int(seconds / MINUTE), 1)
     of_servers = [
-        calamity
+        _struck_well(calamity, beats)
         for minute in range(minutes)
         for calamity in _of_servers(minute * MINUTE, min(seconds, MINUTE), chance)
     ]
@@ -215,6 +223,18 @@ def _beat(at: float, chance: random.Random, stopped_until: list[float]) -> Calam
     elif kind is Kind.KILL_WORKER:
         stopped_until[slot] = 0.0  # its successor goes
     return Calamity(at=at, kind=kind, slot=slot, chance=which, lasts=lasts)
+
+
+def _struck_well(calamity: Calamity, beats: Sequence[Calamity]) -> Calamity:
+    """Messages are in Redis for milliseconds, but wait there for who is stopped: then it is emptied, if one is soon."""
+    if calamity.kind is not Kind.FLUSH:
+        return calamity
+    soon = [
+        beat.at + beat.lasts / 2
+        for beat in beats
+        if beat.kind is Kind.STOP_WORKER and abs(beat.at + beat.lasts / 2 - calamity.at) < SOON
+    ]
+    return replace(calamity, at=round(soon[0], 1)) if soon else calamity
 
 
 def _of_servers(begin: float, length: float, chance: random.Random) -> list[Calamity]:

@@ -1,5 +1,6 @@
 """Whether every run ended as its guarantees promise. Pure: rows in, findings out, each one line."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from bench.chaos.case import cases
@@ -24,6 +25,16 @@ def findings(evidence: Evidence) -> list[Finding]:
     for case in cases(evidence):
         found += [*of_history(case), *of_hearing(case), *of_endings(case)]
     return found
+
+
+def cuts(evidence: Evidence) -> Counter[str]:
+    """How many attempts were cut in the middle, by the guarantee of their step: how hard it was."""
+    return Counter(
+        told.role if told.role == "recover" else step.guarantee.value
+        for case in cases(evidence)
+        for step in case.plan.steps
+        for told in case.cut(step.path)
+    )
 
 
 def _lost(evidence: Evidence) -> Iterator[Finding]:

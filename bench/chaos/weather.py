@@ -22,6 +22,8 @@ from executions.placement.models import Ticket
 from executions.states import TicketState
 from tenants.scope import platform_scope
 
+DUPLICATES = 4  # runs whose chains are sent again at once
+
 
 class Weather:
     """Over these workers and servers."""
@@ -125,32 +127,17 @@ class Weather:
 
     # --- what moves between them
     def _send_again(self, chance: float) -> str:
-        """A duplicate of what a worker has already been sent."""
+        """Duplicates of what workers have already been sent."""
         try:
             with platform_scope():
                 placed = Ticket.objects.filter(state=TicketState.PLACED).select_related("worker")
                 found = list(placed.order_by("execution_id"))
+            first = int(chance * len(found))
+            sent = [ticket for ticket in (found * 2)[first : first + DUPLICATES] if _sent(ticket)]
         except (OperationalError, InterfaceError):
             connections.close_all()
             return ""
-        if not found:
-            return ""
-        ticket = found[int(chance * len(found))]
-        if ticket.worker is None:
-            return ""
-        run = Placed(
-            execution_id=ticket.execution_id,
-            tenant_id=ticket.tenant_id,
-            epoch=ticket.epoch,
-            boot=ticket.worker.boot,
-            lane=ticket.worker.lane,
-        )
-        try:
-            sent = send(run, bounded=True)
-        except (OperationalError, InterfaceError):
-            connections.close_all()
-            return ""
-        return f"{ticket.execution_id} epoch {ticket.epoch}" if sent else ""
+        return ", ".join(f"{ticket.execution_id} epoch {ticket.epoch}" for ticket in sent)
 
     def _restart(self, server: Server, seconds: float) -> str:
         server.stop()
@@ -159,6 +146,19 @@ class Weather:
 
     def _after(self, seconds: float, end: Callable[[], None]) -> None:
         self._later.append((time.monotonic() + seconds, end))
+
+
+def _sent(ticket: Ticket) -> bool:
+    if ticket.worker is None:
+        return False
+    placed = Placed(
+        execution_id=ticket.execution_id,
+        tenant_id=ticket.tenant_id,
+        epoch=ticket.epoch,
+        boot=ticket.worker.boot,
+        lane=ticket.worker.lane,
+    )
+    return send(placed, bounded=True)
 
 
 def _chosen(worker: Worker, chance: float) -> psutil.Process | None:

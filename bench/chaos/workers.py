@@ -90,6 +90,7 @@ class Worker:
 
     def kill(self) -> None:
         """End it as a power cut would."""
+        self.thaws_at = None
         self.process.kill()
         self.process.wait()
 

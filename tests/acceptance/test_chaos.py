@@ -10,7 +10,7 @@ import pytest
 from bench.chaos.plan import Kind
 from tests.plugin import ROOT
 
-SECONDS, SEED, RUNS_AT_ONCE, WORKERS = 60, 164, 50, 3
+SECONDS, SEED, RUNS_AT_ONCE, WORKERS = 60, 113, 50, 3
 LIMIT_SECONDS = 300.0  # a minute of weather, and what comes before and after it on a busy machine
 STOP_SECONDS = 60.0
 

@@ -56,7 +56,7 @@ def test_all_guarantees_and_failure_modes_are_there() -> None:
 
 
 def test_a_step_that_fails_has_another_attempt_or_lets_the_run_go_on_mostly() -> None:
-    steps = [step for document in documents(5, 100) for step in plan(document).steps]
+    steps = [step for document in documents(5, 400) for step in plan(document).steps]
     failing = {step.parameters.get("fails", 0) for step in steps}
     assert failing == {0, 1, ALWAYS}
     once = [step for step in steps if step.parameters.get("fails") == 1]
