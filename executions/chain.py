@@ -16,6 +16,7 @@ from kombu.exceptions import OperationalError
 from executions.blueprint.plan import Plan
 
 RUN_STEP = "executions.run_step"
+ECHO = "executions.echo"
 WINDOW = 5  # a message carries the rest of its chain, so long blueprints go in windows that extend themselves
 Links = list["Signature[Any]"]
 logger = logging.getLogger(__name__)
@@ -77,3 +78,8 @@ def publish_or_log(spec: ChainSpec, **options: Any) -> bool:
         )
         return False
     return True
+
+
+def call(lane: str, **options: Any) -> None:
+    """Send what a worker is to hear itself; raises kombu's OperationalError if it could not."""
+    signature(ECHO, options={"queue": lane}).apply_async(**options)

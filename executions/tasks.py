@@ -11,9 +11,8 @@ from typing import Any
 from celery import Task, shared_task
 from celery.exceptions import Ignore
 
-from executions.chain import RUN_STEP
+from executions.chain import ECHO, RUN_STEP
 from executions.worker.boot import current_links, current_machine
-from executions.worker.echo import ECHO
 from executions.worker.links import StepFailed
 
 logger = logging.getLogger(__name__)
@@ -41,14 +40,9 @@ def take_echo(_task: Any, _app: Any, consumer: Any, **_: Any) -> Callable[..., N
     """How a consumer takes an echo: into a thread of its pool, but without the events that make a row in Flower."""
 
     def take(*_: Any, **__: Any) -> None:
-        heard = current_machine().echo.heard
-        consumer.pool.apply_async(heard, (), {}, accept_callback=_nothing, callback=_nothing)
+        consumer.pool.executor.submit(current_machine().echo.heard)
 
     return take
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """For a pool that wants to tell somebody."""
 
 
 class EchoTask(Task[[], None]):

@@ -13,13 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from celery import current_app
 from kombu.exceptions import OperationalError
 
+from executions.chain import call
 from executions.dispatch import bounded_connection
 from executions.worker.periodic import Periodic
 
-ECHO = "executions.echo"
 PERIOD_SECONDS = 2.0
 UNSURE_SECONDS = 5.0  # without an echo, from which on nothing more is placed here
 DEAF_SECONDS = 30.0
@@ -84,8 +83,7 @@ class EchoLoop(Periodic):
             self._on_deaf()
         try:
             with bounded_connection() as connection:
-                signature = current_app.signature(ECHO, options={"queue": self._lane})
-                signature.apply_async(connection=connection, retry=False)
+                call(self._lane, connection=connection, retry=False)
         except OperationalError:
             self._echo.is_away()
         else:
