@@ -21,6 +21,9 @@ from tests.factories import set_quota
 from tests.waiting import wait_for
 
 
+FOUND_WITHIN = timedelta(seconds=20)
+
+
 def effect(judge: Judge, **step: Any) -> dict[str, Any]:
     return {"uses": "survival.plain", "with": {"folder": str(judge.folder)}, **step}
 
@@ -135,8 +138,9 @@ def test_what_a_killed_worker_was_at_goes_on_elsewhere_and_nothing_of_it_is_left
         wait_for(lambda run=run: reload(acme, run).state == "waiting", "a nap")  # type: ignore[misc]  # bound
     wait_for(lambda: judge.starts(express)["s3"] and judge.starts(other)["s1"], "both to begin")
     left, homes = runtimes_of(worker)
-    worker.kill()
     survivor = start_worker(capacity=8)
+    killed_at = timezone.now()
+    worker.kill()
     for tenant, run in (
         (acme, backoff),
         (acme, express),
@@ -154,7 +158,10 @@ def test_what_a_killed_worker_was_at_goes_on_elsewhere_and_nothing_of_it_is_left
     # What slept held nothing, so it has not even noticed.
     assert "placement.lost" not in story(acme, asleep) + story(acme, last)
     for tenant, run in ((acme, backoff), (acme, express), (globex, other)):
-        assert story(tenant, run).count("placement.lost") == 1
+        with tenant_scope(tenant):
+            lost = run.events.get(kind="placement.lost")
+        assert (lost.data["worker"], lost.data["by"]) == (worker.name, survivor.name)
+        assert lost.at - killed_at < FOUND_WITHIN
     no_slot_is_held()
     wait_for(lambda: not any(process.is_running() for process in left), "its processes to be gone")
     wait_for(lambda: not any(home.exists() for home in homes), "its folders to be gone", 30)
