@@ -1,7 +1,10 @@
-"""Connections to the broker without what kombu does for nothing.
+"""Connections to the broker without what kombu does for nothing, and what they do while it is away.
 
-It makes a new Redis client for every command, which takes longer than the command; here a channel keeps one. And it
+Kombu makes a new Redis client for every command, which takes longer than the command; here a channel keeps one. And it
 deletes the note of every message, also of those that were taken without one.
+
+Timing: request-time and background-worker. Model: sync. Guarantee: best-effort; a message is a wake-up.
+Failure: what cannot be published is raised; a consumer tries to connect again every second, for as long as it takes.
 """
 
 from typing import Any
@@ -9,6 +12,8 @@ from typing import Any
 from kombu import Connection
 from kombu.connection import ConnectionPool, PooledConnection
 from kombu.transport import redis
+
+RETRY_SECONDS = 1
 
 
 class LaneChannel(redis.Channel):
@@ -58,6 +63,15 @@ class _Pool(ConnectionPool):
 
 class LaneConnection(_SpeaksLane):
     """For consuming; what is published goes through its pool."""
+
+    def ensure_connection(self, *args: Any, **options: Any) -> Any:
+        """Connect; kombu would let more and more time pass between two tries, up to 30 s in which runs wait."""
+        steady = {
+            "interval_start": RETRY_SECONDS,
+            "interval_step": 0,
+            "interval_max": RETRY_SECONDS,
+        }
+        return super().ensure_connection(*args, **{**steady, **options})
 
     def Pool(self, limit: int | None = None, **options: Any) -> _Pool:  # noqa: N802 - their name
         """Lend connections of our kind."""

@@ -8,7 +8,6 @@ import django_stubs_ext
 from psycopg.conninfo import conninfo_to_dict
 
 from orchestrator import env as environment
-from tenants.postgresql import reset
 
 # Lets annotations such as ModelAdmin[Tenant] stand in running code.
 django_stubs_ext.monkeypatch()
@@ -90,6 +89,15 @@ TEMPLATES = [
 # --- Databases: the same database through two roles. Tests and all processes run as the login role;
 # migrations and provisioning alone use the owner.
 _PLANNING = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off"
+# A server that vanished without a word: what was sent is not acknowledged for 10 s (in ms), or, where an answer is
+# waited for, neither are probes. A connection over a Unix socket cannot be half-open.
+_HALF_OPEN = {
+    "tcp_user_timeout": 10_000,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+}
 
 
 def _database(url: str, **extra: Any) -> dict[str, Any]:
@@ -103,6 +111,7 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
         "PORT": str(info.pop("port", "")),
         "OPTIONS": {
             "connect_timeout": 5,
+            **_HALF_OPEN,
             # Only tenants.statement has texts that come again; from the third time on they are
             # prepared, with one plan for all values: they look up single rows, and planning takes longer than that.
             # A plan made while a new tenant's tables are empty must not read them through when they have grown.
@@ -115,12 +124,7 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
     }
 
 
-_POOL = {
-    "min_size": 1,
-    "max_size": ENV.database_pool_size,
-    "timeout": 5,
-    "reset": reset,
-}
+_POOL = {"min_size": 1, "max_size": ENV.database_pool_size, "timeout": 5}
 # Web runs each request in a thread of its own and shares connections; other processes keep one per thread.
 DATABASES = {
     "default": _database(ENV.database_url, **({"pool": _POOL} if ENV.database_pool_size else {}))
@@ -201,14 +205,17 @@ CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = True
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker never gives its broker up
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     # One try: a chain that could not be sent is sent again by the worker's loop, a consumer connects again by itself.
     "max_retries": 0,
-    "socket_timeout": 10,
+    # A broker that takes connections and bytes but answers nothing: a command waits so long for its answer (several
+    # do, one after the other, when a worker stops), and so often a consumer that hears nothing is looked at.
+    "socket_timeout": 2,
+    "health_check_interval": 5,
     "socket_connect_timeout": 5,
     "socket_keepalive": not CELERY_BROKER_URL.startswith("redis+socket"),
-    "health_check_interval": 10,
     # Messages have no priorities, so a lane is one list in Redis and not four.
     "priority_steps": [0],
 }

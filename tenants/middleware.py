@@ -4,6 +4,7 @@ Timing: request-time. Model: sync, in a thread. Guarantee: a view runs inside ex
 it runs with the rights of the login role, which sees no tenant's data. Failure: bubble, as a problem.
 """
 
+import logging
 from collections.abc import Callable
 
 from django.conf import settings
@@ -25,6 +26,7 @@ SIGN_IN_PATHS = frozenset(
     {"/login/", "/logout/"}
 )  # use users and sessions, which no tenant's role may see
 Handler = Callable[[HttpRequest], HttpResponse]
+logger = logging.getLogger(__name__)
 
 
 class ScopeMiddleware:
@@ -39,7 +41,9 @@ class ScopeMiddleware:
             return self._answer(request)
         except IsolaneError as error:
             return problem_response(error)
-        except (OperationalError, InterfaceError):
+        except (OperationalError, InterfaceError) as error:
+            # One line for each refusal: a trace would say nothing that the reason does not.
+            logger.error("the database: %s", error, extra={"event": "DATABASE_AWAY"})  # noqa: TRY400
             return problem_response(database_away())
 
     def _answer(self, request: HttpRequest) -> HttpResponse:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import psycopg
-from django.db import OperationalError, connections
+from django.db import InterfaceError, OperationalError, connections
 
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.scope import ALIAS
@@ -29,7 +29,7 @@ def fetch_row(statement: str, parameters: dict[str, Any]) -> Row | None:
     connection = cast("DatabaseWrapper", connections[ALIAS])
     try:
         return _fetch_row(connection, statement, parameters)
-    except OperationalError:
+    except (OperationalError, InterfaceError):
         if connection.in_atomic_block:
             raise
         connection.close()
@@ -39,8 +39,7 @@ def fetch_row(statement: str, parameters: dict[str, Any]) -> Row | None:
 def _fetch_row(
     connection: DatabaseWrapper, statement: str, parameters: dict[str, Any]
 ) -> Row | None:
-    connection.ensure_connection()
-    connection.assert_scope()
+    connection.ready()
     text, names = _of_scope(statement, connection.wanted.search_path)
     # Django's own cursors put the values into the text, and such a text is planned anew each time.
     with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:

@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problems: one shape for every refusal of web."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 from itertools import islice
@@ -90,6 +91,15 @@ def database_away() -> Unavailable:
     return Unavailable("The database does not answer; try again in a few seconds.")
 
 
+def means_database_away(error: BaseException | None) -> bool:
+    """Say whether PostgreSQL is behind it: a session that could not be kept, Django tells as one that is gone."""
+    while error is not None:
+        if isinstance(error, OperationalError | InterfaceError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def csrf_failed() -> CsrfFailed:
     """What a browser hears that sent no valid CSRF token."""
     return CsrfFailed("The CSRF token is missing or not valid; load the page again and repeat.")
@@ -145,9 +155,11 @@ def _flatten(detail: Any, path: str = "") -> Iterator[dict[str, str]]:
 
 # --- Django's own handlers, for what never reaches a DRF view
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer 400, or 413 to what is too large."""
+    """Answer 400, or 413 to what is too large; 503 if it is not the caller's fault."""
     if isinstance(exception, RequestDataTooBig):
         return problem_response(too_large())
+    if means_database_away(exception):
+        return problem_response(database_away())
     return problem_response(InvalidInput("The request is malformed."))
 
 
@@ -167,5 +179,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500, without a word of what happened inside; the log has it."""
+    """Answer 500, or 503 while the database is away, without a word of what happened inside; the log has it."""
+    if means_database_away(sys.exception()):  # Django calls this while it handles the error
+        return problem_response(database_away())
     return problem_response(IsolaneError("The error was logged; try again, or ask the operator."))

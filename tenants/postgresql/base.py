@@ -3,19 +3,29 @@
 The wanted scope is remembered on the connection and asserted right before a statement, only when the server's state
 may differ: after a change, a rollback (the settings are transactional), or a reconnect. Nothing reaches the server in
 another scope than the wanted one.
+
+Timing: request-time and background-worker. Model: sync; a connection belongs to its thread.
+Guarantee: at-most-once; asserting the scope is the first statement on every connection and the only one sent twice.
+Failure: a connection that died while no transaction was open is replaced before anything else is sent; else bubble.
 """
 
+import select
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.utils import CursorDebugWrapper, CursorWrapper
-from django.db.utils import DatabaseError
+from django.db.utils import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError
 from django.utils.asyncio import async_unsafe
 from django_tenants.postgresql_backend import base
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ConnStatus, TransactionStatus
+
+from tenants.postgresql.pool import Pool
 
 NO_ROLE = "none"  # PostgreSQL's word for "the role that logged in"
 ASSERT_SCOPE = "SELECT set_config('search_path', %s, false), set_config('role', %s, false)"
+LAST_WORDS = 4  # reads, of what a server says unasked: why it hangs up, and then that it does
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,15 +84,58 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         try:
             with self.wrap_database_errors, self.connection.cursor() as cursor:
                 cursor.execute(ASSERT_SCOPE, [wanted.search_path, wanted.role])
-        except DatabaseError:
+        except Error:
             self._discard()
             raise
         self._asserted = wanted
+
+    def ready(self) -> None:
+        """Have a connection in the wanted scope that lives, as far as can be seen; before anything is sent over it."""
+        if self._may_replace() and self._hung_up():
+            self._discard()
+        self.ensure_connection()
+        try:
+            self.assert_scope()
+        except (OperationalError, InterfaceError):
+            if not self._may_replace():
+                raise
+            self.ensure_connection()  # it enters the scope
+
+    def _may_replace(self) -> bool:
+        """Nothing may hang on the connection: no transaction, and no lock such as the owner's, who migrates."""
+        return self.alias == DEFAULT_DB_ALIAS and not self.in_atomic_block
+
+    def _hung_up(self) -> bool:
+        """Whether the server has ended the connection, seen without asking it."""
+        if self.connection is None:
+            return False
+        pgconn = self.connection.pgconn
+        try:
+            for _ in range(LAST_WORDS):
+                if not _readable(pgconn.socket):
+                    break
+                pgconn.consume_input()
+        except psycopg.OperationalError:
+            return True
+        return bool(pgconn.status == ConnStatus.BAD)
 
     def _discard(self) -> None:
         """A connection whose scope is unknown must not be used again, by us or through the pool."""
         self.connection.close()
         self.close()
+
+    def _cursor(self, name: str | None = None) -> CursorWrapper:
+        """Make a cursor; it belongs to its connection, so that one is made ready before."""
+        self.ready()
+        made: CursorWrapper = super()._cursor(name)
+        return made
+
+    @async_unsafe
+    def set_autocommit(self, autocommit: bool, *args: Any, **options: Any) -> None:  # noqa: FBT001 - their signature
+        """Begin or end a transaction; before one the connection is made ready, within it cannot be replaced."""
+        if not autocommit:
+            self.ready()
+        super().set_autocommit(autocommit, *args, **options)
 
     # --- django-tenants' own switching: superseded, so that no second statement is ever sent.
     def _handle_search_path(self, cursor: Any = None) -> None:
@@ -99,9 +152,33 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     # --- Whenever the server may have forgotten, so do we.
     def connect(self) -> None:
-        """Open a connection; it starts outside every scope."""
+        """Open a connection, or take one from the pool, where all may be dead, and enter the wanted scope."""
         self._asserted = None
         super().connect()
+        taken = self.connection
+        try:
+            self.assert_scope()
+        except (OperationalError, InterfaceError):
+            if self.pool is None:
+                raise
+            self.pool.distrust(taken)
+            super().connect()
+            self.assert_scope()
+
+    @property
+    def pool(self) -> Pool | None:
+        """The connections that this process shares, if it does; Django would make a pool of the usual kind."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if options and self.alias not in {NO_DB_ALIAS, *self._connection_pools}:
+            made = Pool(
+                kwargs={**self.get_connection_params(), "autocommit": True},
+                configure=self._configure_connection,
+                open=False,
+                **options,
+            )
+            self._connection_pools.setdefault(self.alias, made)
+        found: Pool | None = super().pool
+        return found
 
     def close(self) -> None:
         """Close, or give back to the pool."""
@@ -131,3 +208,9 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
     def make_debug_cursor(self, cursor: Any) -> CursorDebugWrapper:
         """Wrap a raw cursor whose queries are recorded."""
         return ScopedDebugCursor(cursor, self)
+
+
+def _readable(descriptor: int) -> bool:
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(0))

@@ -103,7 +103,9 @@ def test_the_line_that_django_writes_after_the_answer_has_it(
     monkeypatch.setattr("tenants.middleware.tenant_by_host", fail)
     answer = visitor(host_of(acme)).get(RUNS, headers={"x-request-id": SENT})
     problem(answer, 503, "unavailable")
-    assert [line["request_id"] for line in lines(log)] == [SENT]
+    ours, djangos = lines(log)
+    assert (ours["logger"], djangos["logger"]) == ("tenants.middleware", "django.request")
+    assert {line["request_id"] for line in (ours, djangos)} == {SENT}
 
 
 def test_outside_of_requests_a_line_has_only_the_id_it_was_given(log: io.StringIO) -> None:

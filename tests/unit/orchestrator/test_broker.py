@@ -1,4 +1,4 @@
-"""orchestrator.broker: one Redis client per channel, for web and workers alike."""
+"""orchestrator.broker: one Redis client per channel, for web and workers alike, and steady tries to connect."""
 
 from typing import Any
 
@@ -59,3 +59,33 @@ def test_only_a_message_that_was_noted_is_forgotten(
 
 def test_the_consumers_client_is_its_own(channel: Any) -> None:
     assert channel._create_client(asynchronous=True) is not channel._create_client()
+
+
+# --- a broker that is away
+def test_a_consumer_tries_again_every_second_and_does_not_give_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("kombu.utils.functional.sleep", slept.append)
+    tries: list[float] = []
+
+    def told(_error: Exception, wait_s: float) -> None:
+        tries.append(wait_s)
+        if len(tries) == 200:
+            raise KeyboardInterrupt
+
+    most = app.conf.broker_connection_max_retries
+    connection = LaneConnection("redis+socket:///nowhere.sock")
+    with pytest.raises(KeyboardInterrupt):
+        connection.ensure_connection(told, most)  # as Celery's consumer calls it
+    assert set(tries) == {1.0}
+    assert sum(slept) == len(tries) - 1
+
+
+def test_a_worker_that_shall_stop_does_not_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop() -> None:
+        raise SystemExit
+
+    connection = LaneConnection("redis+socket:///nowhere.sock")
+    with pytest.raises(SystemExit):
+        connection.ensure_connection(lambda *_: None, None, callback=stop)

@@ -1,4 +1,4 @@
-"""orchestrator.celery: a worker that is pointed at nothing ends, and what a message costs."""
+"""orchestrator.celery: a worker that is pointed at nothing ends, and what messages and events cost."""
 
 import os
 import subprocess
@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.conf import settings
 
+from orchestrator.broker import LaneConnection
 from orchestrator.celery import app
 
 ROOT = Path(__file__).parents[3]
@@ -45,3 +47,18 @@ def test_a_message_shows_its_arguments_and_declares_nothing() -> None:
     app.amqp.send_task_message(Producer(), "task", message, queue="lane.test")
     assert not sent["declare"]
     assert (sent["headers"]["argsrepr"], sent["headers"]["kwargsrepr"]) == ("(1, 'x')", "{'a': 2}")
+
+
+def test_a_heartbeat_is_tried_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that sends it is the one that notices that the broker is away, and that stops."""
+    sent: list[dict[str, Any]] = []
+
+    def publish(_producer: Any, _event: Any, **options: Any) -> None:
+        sent.append(options)
+        raise OSError("away")
+
+    monkeypatch.setattr("kombu.Producer.publish", publish)
+    dispatcher = app.events.Dispatcher(LaneConnection("redis+socket:///nowhere.sock"))
+    dispatcher.send("worker-heartbeat", retry=True, freq=2)
+    assert [options["retry"] for options in sent] == [False]
+    assert len(dispatcher._outbound_buffer) == 1

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
@@ -166,3 +167,32 @@ def test_djangos_own_handler_for_the_unexpected() -> None:
     response = problems.server_error(HttpRequest())
     assert response.status_code == 500
     assert json.loads(response.content)["code"] == "internal_error"
+
+
+# --- the database is away, seen from Django's own handlers
+def answer_to(raised: Exception) -> Any:
+    """As Django asks for one, while it handles what was raised."""
+
+    def fail() -> None:
+        raise raised
+
+    try:
+        fail()
+    except Exception:  # noqa: BLE001 - as Django does
+        return problems.server_error(HttpRequest())
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_what_the_database_is_behind_is_no_error_of_ours(error: type[Exception]) -> None:
+    answer = answer_to(error("inside"))
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert b"inside" not in answer.content
+    assert answer_to(ValueError("inside")).status_code == 500
+
+
+def test_nor_of_the_callers() -> None:
+    raised = SessionInterrupted("gone")
+    assert problems.bad_request(HttpRequest(), raised).status_code == 400
+    raised.__context__ = OperationalError("inside")
+    answer = problems.bad_request(HttpRequest(), raised)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
