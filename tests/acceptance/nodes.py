@@ -46,6 +46,15 @@ def speak_and_wait(ctx: NodeContext, *, file: str) -> None:
     ctx.log("ended")
 
 
+@node("trial.note_and_wait")
+def note_and_wait(ctx: NodeContext, *, notes: str, until: str) -> None:
+    """Note that this run's step has begun, then go on when the file is there."""
+    with Path(notes).open("a") as file:
+        file.write(f"{ctx.execution_id} {ctx.step}\n")
+    while not Path(until).exists():
+        time.sleep(0.02)
+
+
 @node("trial.login")
 def login(ctx: NodeContext, *, password: str) -> dict[str, Any]:
     """Get a token for a password, and talk too much."""
