@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,8 @@ from bench.chaos.weather import Weather
 from bench.chaos.workers import Workers
 from executions.blueprint.plan import Plan
 from executions.blueprint.plan import plan as planned
-from executions.placement.models import Worker
 from executions.services.blueprints import publish
-from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.scope import TenantRef, tenant_scope
 
 POLL_SECONDS = 0.1
 SAY_SECONDS = 10.0
@@ -110,7 +110,7 @@ class Chaos:
             self._lap("weather")
             self._calm(weather)
             self._lap("calm")
-            left += leftovers.settled(self._left, SETTLE_SECONDS)
+            left += leftovers.settled(partial(self._left, weather), SETTLE_SECONDS)
             self._lap("settled")
         finally:
             self._workers.stop_all()
@@ -124,7 +124,7 @@ class Chaos:
         self._judge.prepare()
         self._listener.start()
         deadline = time.monotonic() + READY_SECONDS
-        while self._registered() < self._size.workers:
+        while leftovers.unregistered(self._workers.names):
             self._workers.tend(excuses=lambda _: False)
             if self._workers.findings or time.monotonic() > deadline:
                 raise RuntimeError("the workers did not register in time; their logs say why")
@@ -166,10 +166,12 @@ class Chaos:
             )
         time.sleep(POLL_SECONDS)
 
-    def _left(self) -> list[Finding]:
-        """While workers live, and may still tidy up."""
+    def _left(self, weather: Weather) -> list[Finding]:
+        """While workers live, and may still tidy up; those that were replaced last are to be there by then."""
+        self._workers.tend(excuses=weather.excuses)
         living = self._workers.names
         return [
+            *leftovers.unregistered(living),
             *leftovers.held(),
             *leftovers.registered(living),
             *leftovers.lanes(self._servers, living),
@@ -212,10 +214,6 @@ class Chaos:
             silence_s=_silence(heard.starts),
             times=self._times,
         )
-
-    def _registered(self) -> int:
-        with platform_scope():
-            return Worker.objects.filter(node_name__in=self._workers.names).count()
 
     def _lap(self, part: str) -> None:
         self._times[part] = time.monotonic() - self._began - sum(self._times.values())

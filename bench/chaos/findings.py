@@ -16,7 +16,7 @@ class Kind(StrEnum):
     MISSING = "effect missing"  # a step succeeded, and its judge knows nothing of it
     ENDED_WRONG = "ended as it must not"
     EVENTS = "events out of order"
-    WORKER = "worker ended by itself"
+    WORKER = "worker ended or did not come back"
     LEFT = "left behind"  # files, rows, messages
 
 

@@ -39,6 +39,17 @@ def registered(living: Sequence[str]) -> list[Finding]:
         return [_left(f"boot {row.boot} of {row.node_name} is registered") for row in dead]
 
 
+def unregistered(living: Sequence[str]) -> list[Finding]:
+    """Workers that run and are not in the registry."""
+    with platform_scope():
+        known = set(Worker.objects.values_list("node_name", flat=True))
+    return [
+        Finding(kind=Kind.WORKER, about=f"{name} runs and is not registered")
+        for name in living
+        if name not in known
+    ]
+
+
 def lanes(servers: Servers, living: Sequence[str]) -> list[Finding]:
     """Messages to workers that are dead."""
     with platform_scope():

@@ -6,6 +6,7 @@ thread that started it. Guarantee: what it started ends with it. Failure: bubble
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -66,10 +67,17 @@ class Servers:
         self.valkey.stop()
         self.postgres.stop()
 
-    def flush(self) -> None:
-        """Empty Redis; one that is away has nothing."""
+    def flush(self, lanes: Sequence[str], seconds: float) -> int:
+        """Empty Redis, and for a while take what comes into these lanes; returns how many messages these were.
+
+        A worker that waits for a message has it at once, so a single FLUSHALL hardly ever meets one.
+        """
+        taken, until = 0, time.monotonic() + seconds
         with contextlib.suppress(redis.ConnectionError), self.client() as client:
             client.flushall()
+            while lanes and (left := until - time.monotonic()) > 0:
+                taken += client.brpop(list(lanes), timeout=max(left, 0.01)) is not None
+        return taken
 
     def lanes(self) -> list[str]:
         """The names of the lanes that hold a message."""

@@ -19,9 +19,11 @@ from bench.chaos.workers import Worker, Workers
 from executions.dispatch import send
 from executions.placement.admission import Placed
 from executions.placement.models import Ticket
+from executions.placement.models import Worker as Registered
 from executions.states import TicketState
 from tenants.scope import platform_scope
 
+FLUSHED_SECONDS = 0.5
 DUPLICATES = 4  # runs whose chains are sent again at once
 
 
@@ -77,8 +79,7 @@ class Weather:
             case Kind.DUPLICATE:
                 happened = self._send_again(calamity.chance)
             case Kind.FLUSH:
-                self._servers.flush()
-                happened = "done"
+                happened = self._flush()
             case Kind.REDIS:
                 happened = self._restart(self._servers.valkey, calamity.lasts)
             case Kind.POSTGRES:
@@ -99,7 +100,9 @@ class Weather:
             return ""
         worker.stop(time.monotonic() + seconds)
         self._after(seconds, lambda: self._thaw(worker))
-        return f"{worker.name} (pid {worker.pid}) for {seconds:.1f} s"
+        # When it goes on, it finds in its lane what may be others' by then.
+        waiting = self._send_again(0.0, worker.name) or "nothing"
+        return f"{worker.name} (pid {worker.pid}) for {seconds:.1f} s, sent meanwhile: {waiting}"
 
     def _thaw(self, worker: Worker) -> None:
         if worker.thaws_at is not None:
@@ -126,18 +129,29 @@ class Weather:
         return f"{told} for {seconds:.1f} s"
 
     # --- what moves between them
-    def _send_again(self, chance: float) -> str:
-        """Duplicates of what workers have already been sent."""
+    def _send_again(self, chance: float, name: str = "") -> str:
+        """Duplicates of what workers, or this one, have already been sent."""
+        only = {"worker__node_name": name} if name else {}
         try:
             with platform_scope():
-                placed = Ticket.objects.filter(state=TicketState.PLACED).select_related("worker")
-                found = list(placed.order_by("execution_id"))
+                placed = Ticket.objects.filter(state=TicketState.PLACED, **only)
+                found = list(placed.select_related("worker").order_by("execution_id"))
             first = int(chance * len(found))
             sent = [ticket for ticket in (found * 2)[first : first + DUPLICATES] if _sent(ticket)]
         except (OperationalError, InterfaceError):
             connections.close_all()
             return ""
         return ", ".join(f"{ticket.execution_id} epoch {ticket.epoch}" for ticket in sent)
+
+    def _flush(self) -> str:
+        try:
+            with platform_scope():
+                lanes = list(Registered.objects.values_list("lane", flat=True))
+        except (OperationalError, InterfaceError):
+            connections.close_all()
+            lanes = []
+        taken = self._servers.flush(lanes, FLUSHED_SECONDS)
+        return f"{taken} messages of the {FLUSHED_SECONDS} s after it are lost, too"
 
     def _restart(self, server: Server, seconds: float) -> str:
         server.stop()
