@@ -19,6 +19,7 @@ RETRY_SECONDS = 1
 class LaneChannel(redis.Channel):
     """Keeps its client for as long as its pool of connections."""
 
+    connection_errors: tuple[type[Exception], ...]
     _kept: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - their signature
@@ -32,6 +33,17 @@ class LaneChannel(redis.Channel):
         """Forget a message of which there is a note."""
         if delivery_tag in (self.qos._delivered or ()):
             super().basic_ack(delivery_tag, multiple=multiple)
+
+    def close(self) -> None:
+        """Close, and tell the broker what goes with it; one that does not answer is told no more.
+
+        Celery trips over the error when it stops a worker that has lost its broker, and hands nothing over then.
+        """
+        try:
+            super().close()
+        except self.connection_errors:
+            self.auto_delete_queues.clear()
+            super().close()
 
 
 class LaneTransport(redis.Transport):

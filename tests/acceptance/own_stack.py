@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from orchestrator.embedded.child import Child, ChildProcess, log_tail
+from orchestrator.embedded.child import Child, ChildProcess, log_path, log_tail
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import ReservedPort
 from orchestrator.embedded.stack import EmbeddedServers
@@ -35,17 +35,22 @@ WHERE usename = 'isolane_login' AND pid <> pg_backend_pid()"""
 class Member:
     """One process of the platform."""
 
-    def __init__(self, child: Child, logs: Path) -> None:
+    def __init__(self, child: Child, logs: Path, *, ready_file: Path | None = None) -> None:
         self.child = child
         self._logs = logs
+        self._ready_file = ready_file
         self._process: ChildProcess | None = None
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
+        if self._ready_file is not None:
+            self._ready_file.unlink(missing_ok=True)
         process = self._process = ChildProcess(self.child, self._logs)
 
         def ready() -> bool:
             assert not process.has_ended(), log_tail(self._logs, self.child.name)
+            if self._ready_file is not None:
+                return self._ready_file.exists()
             return self.child.ready is None or self.child.ready()
 
         wait_for(ready, f"{self.child.name} to be ready", self.child.ready_timeout)
@@ -56,16 +61,17 @@ class Member:
         assert self._process is not None
         return self._process.pid
 
-    @property
-    def runs(self) -> bool:
-        """Whether it was started and has not ended."""
-        return self._process is not None and not self._process.has_ended()
+    def stop(self) -> int:
+        """As an operator does; its exit status, which says that it was killed if it took too long."""
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        process.end(hastened=lambda: False)
+        return process.reap()
 
-    def stop(self) -> None:
-        """As an operator does."""
-        if self._process is not None:
-            self._process.end(hastened=lambda: False)
-            self._process = None
+    def log(self) -> str:
+        """What it has written."""
+        return log_path(self._logs, self.child.name).read_text()
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -97,7 +103,6 @@ class OwnStack:
     url: str
     superuser_url: str
     keys: Mapping[str, str]
-    logs: Path
 
     def browser(self) -> httpx.Client:
         """Somebody who keeps cookies."""
@@ -153,21 +158,20 @@ def own_stack(home: Path, **settings: str) -> Iterator[OwnStack]:
         environ = _environment(servers, settings)
         keys = _furnish(environ)
         port = ReservedPort()
-        web, worker = member(_web(environ, port.number)), _worker(environ, paths)
+        ready_file = paths.ready_file("worker")
         yield OwnStack(
             postgres=postgres,
             redis=redis,
-            web=web,
-            worker=member(worker),
+            web=member(_web(environ, port.number)),
+            worker=member(_worker(environ, ready_file), ready_file=ready_file),
             url=f"http://{ADDRESS}:{port.number}",
             superuser_url=servers.superuser_url,
             keys=keys,
-            logs=paths.logs,
         )
 
 
-def _member(stack: ExitStack, logs: Path, child: Child) -> Member:
-    member = Member(child, logs)
+def _member(stack: ExitStack, logs: Path, child: Child, **options: Any) -> Member:
+    member = Member(child, logs, **options)
     stack.callback(member.stop)
     member.start()
     return member
@@ -204,15 +208,13 @@ def _web(environ: Mapping[str, str], port: int) -> Child:
     )
 
 
-def _worker(environ: Mapping[str, str], paths: EmbeddedPaths) -> Child:
-    ready_file = paths.ready_file("worker")
+def _worker(environ: Mapping[str, str], ready_file: Path) -> Child:
     return Child(
         name="worker",
         argv=(sys.executable, "-m", "celery", "-A", "orchestrator", "--quiet", "worker"),
         env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
         cwd=ROOT,
         stop_timeout=20,
-        ready=ready_file.exists,
     )
 
 

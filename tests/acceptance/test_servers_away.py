@@ -119,6 +119,21 @@ def test_the_broker_is_away(stack: OwnStack, runs: Runs) -> None:
     runs.all_succeed()
 
 
+def test_a_worker_is_stopped_while_the_broker_is_away(stack: OwnStack, runs: Runs) -> None:
+    under_way = [(tenant, runs.submit(tenant)) for tenant in TENANTS]
+    runs.wait_in("first")
+    noticed = stack.worker.log().count("Cannot connect")
+    with stack.redis.away():
+        wait_for(lambda: stack.worker.log().count("Cannot connect") > noticed, "it to be noticed")
+        runs.let_go()
+        for tenant, run in under_way:
+            wait_for(partial(_first_has_ended, stack, tenant, run), "the first step to end")
+        assert stack.worker.stop() == 0
+        assert "worker drained" in stack.worker.log()  # it has handed over what it held
+    stack.worker.start()
+    runs.all_succeed()
+
+
 def test_the_broker_takes_everything_and_answers_nothing(stack: OwnStack, runs: Runs) -> None:
     for tenant in TENANTS:
         runs.submit(tenant)

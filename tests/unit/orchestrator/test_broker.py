@@ -89,3 +89,20 @@ def test_a_worker_that_shall_stop_does_not_try_again(monkeypatch: pytest.MonkeyP
     connection = LaneConnection("redis+socket:///nowhere.sock")
     with pytest.raises(SystemExit):
         connection.ensure_connection(lambda *_: None, None, callback=stop)
+
+
+def test_a_channel_is_closed_also_if_nobody_can_be_told(
+    channel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[set[str]] = []
+
+    def close(self: Any) -> None:
+        told.append(set(self.auto_delete_queues))
+        if self.auto_delete_queues:
+            raise OSError("away")
+
+    monkeypatch.setattr("kombu.transport.redis.Channel.close", close)
+    channel.connection_errors = (OSError,)
+    channel.auto_delete_queues = {"worker.pidbox"}
+    channel.close()
+    assert told == [{"worker.pidbox"}, set()]
