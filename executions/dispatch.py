@@ -1,12 +1,15 @@
 """Placing runs and sending their chains.
 
 Timing: request-time and background-worker. Model: sync. Guarantee: at-least-once; what is placed but not sent, the
-worker that holds it sends. Failure: the broker's errors are logged and swallowed, the row is the truth.
+worker that holds it sends. Failure: the broker's errors are logged and swallowed, the row is the truth; so are the
+database's at request-time.
 """
 
 import json
+import logging
 
 from celery import current_app
+from django.db import InterfaceError, OperationalError
 from kombu import Connection
 
 from executions.blueprint.plan import plan_of
@@ -17,6 +20,7 @@ from tenants.scope import login_scope
 from tenants.statement import fetch_row
 
 BOUNDED_SECONDS = 0.2
+logger = logging.getLogger(__name__)
 LEFT = """
 SELECT e.next_step, v.content, v.content_hash
 FROM executions_execution e JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
@@ -24,7 +28,19 @@ WHERE e.id = %(execution)s::uuid AND e.outcome = '' AND e.next_step <> '' AND e.
 
 
 def admit_and_send(*, bounded: bool = False) -> None:
-    """Give free slots to waiting runs and send their chains; from web with one short try."""
+    """Give free slots to waiting runs and send their chains; from web with one short try, whose failure is no matter.
+
+    What was asked for is committed by then, and workers admit, too: its caller must not hear of an error.
+    """
+    try:
+        _admit_and_send(bounded=bounded)
+    except (OperationalError, InterfaceError) as error:
+        if not bounded:
+            raise
+        logger.warning("not admitted by web: %s", error, extra={"event": "NOT_ADMITTED"})
+
+
+def _admit_and_send(*, bounded: bool) -> None:
     with login_scope():  # a request's own tenant must not be in the way of others'
         for placed in admit():
             if not send(placed, bounded=bounded):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import connection, transaction
 from django.db.models import Count, Max, Q, QuerySet, Sum, prefetch_related_objects
 
 from executions.models import (
@@ -22,8 +22,6 @@ from executions.models import (
 from executions.states import TERMINAL_STEP
 from orchestrator.core.errors import InvalidInput, NotFound
 from tenants.names import BLUEPRINT_NAME
-from tenants.postgresql.base import DatabaseWrapper
-from tenants.scope import ALIAS
 
 Reach = frozenset[str] | None
 MAX_VERSIONS = 100  # of one blueprint that are listed with it, the newest
@@ -104,9 +102,6 @@ def parse_id(public_id: str) -> UUID:
 @contextmanager
 def snapshot() -> Iterator[None]:
     """What is read inside is of one moment. It is the outermost transaction, and what it begins with is this."""
-    connection = cast("DatabaseWrapper", connections[ALIAS])
-    connection.ensure_connection()
-    connection.assert_scope()  # entering the tenant would be a statement before it
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 import redis
+from django.db import OperationalError
 
+from executions import dispatch
 from executions.dispatch import admit_and_send
+from executions.placement.admission import Placed
 from executions.transitions.close import Ending, hand_back
 from executions.transitions.fence import Placement
 from executions.worker import lease
@@ -98,6 +101,23 @@ def test_a_broker_that_is_away_loses_nothing(
     loop.turn()
     loop.turn()
     assert {body(message)[0][1] for message in messages(broker, machine)} == {*map(str, runs)}
+    assert held_by(machine) == runs
+
+
+def test_a_caller_of_web_does_not_hear_that_the_database_went_away_after_the_commit(
+    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {make_run(tenant) for tenant in (acme, globex)}
+
+    def go_away() -> list[Placed]:
+        raise OperationalError("the server is away")
+
+    monkeypatch.setattr(dispatch, "admit", go_away)
+    admit_and_send(bounded=True)
+    with pytest.raises(OperationalError):
+        admit_and_send()  # a worker's thread replaces its connection
+    monkeypatch.undo()
+    admit_and_send()
     assert held_by(machine) == runs
 
 
