@@ -100,7 +100,11 @@ _HALF_OPEN = {
 }
 
 
-def _database(url: str, **extra: Any) -> dict[str, Any]:
+# A process that was stopped in a transaction must not hold its locks, admission's above all, until it goes on.
+_STOPPED = "-c idle_in_transaction_session_timeout=10s"
+
+
+def _database(url: str, settings: str = _PLANNING, **extra: Any) -> dict[str, Any]:
     info = conninfo_to_dict(url)
     return {
         "ENGINE": "tenants.postgresql",
@@ -117,7 +121,7 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
             # A plan made while a new tenant's tables are empty must not read them through when they have grown.
             "prepare_threshold": 2,
             **info,
-            "options": f"{info.get('options', '')} {_PLANNING}".strip(),
+            "options": f"{info.get('options', '')} {settings}".strip(),
             **extra,
         },
         "CONN_MAX_AGE": 0,
@@ -127,7 +131,11 @@ def _database(url: str, **extra: Any) -> dict[str, Any]:
 _POOL = {"min_size": 1, "max_size": ENV.database_pool_size, "timeout": 5}
 # Web runs each request in a thread of its own and shares connections; other processes keep one per thread.
 DATABASES = {
-    "default": _database(ENV.database_url, **({"pool": _POOL} if ENV.database_pool_size else {}))
+    "default": _database(
+        ENV.database_url,
+        f"{_PLANNING} {_STOPPED}",
+        **({"pool": _POOL} if ENV.database_pool_size else {}),
+    )
 }
 if ENV.database_owner_url:
     DATABASES["owner"] = _database(ENV.database_owner_url)

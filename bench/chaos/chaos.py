@@ -203,7 +203,7 @@ class Chaos:
         found = verdict.findings(everything)
         self._lap("judged")
         return Aftermath(
-            findings=[*found, *left],
+            findings=[*weather.findings, *found, *left],
             runs=self._traffic.states(),
             calamities=self._diary.counts,
             events=Counter(event.kind for event in events),

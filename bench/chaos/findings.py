@@ -16,6 +16,7 @@ class Kind(StrEnum):
     MISSING = "effect missing"  # a step succeeded, and its judge knows nothing of it
     ENDED_WRONG = "ended as it must not"
     EVENTS = "events out of order"
+    FENCE = "a ghost was let in"  # a write under an epoch that is over
     WORKER = "worker ended or did not come back"
     LEFT = "left behind"  # files, rows, messages
 

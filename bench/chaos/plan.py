@@ -53,6 +53,7 @@ class Kind(StrEnum):
     KILL_CHILD = "kill -9 of a child"
     STOP_CHILD = "SIGSTOP of a child"
     DUPLICATE = "chain sent twice"
+    GHOST = "writes under an old epoch"
     FLUSH = "FLUSHALL"
     REDIS = "Redis restart"
     POSTGRES = "PostgreSQL restart"
@@ -65,6 +66,7 @@ WEIGHTS = {
     Kind.KILL_CHILD: 4,
     Kind.STOP_CHILD: 3,
     Kind.DUPLICATE: 3,
+    Kind.GHOST: 3,
 }
 # Once in each of the four quarters of a minute, in an order by the seed.
 OF_SERVERS = {Kind.FLUSH: 0.0, Kind.REDIS: REDIS_AWAY, Kind.POSTGRES: POSTGRES_AWAY}

@@ -13,6 +13,9 @@ import psutil
 from django.db import InterfaceError, OperationalError, connections
 
 from bench.chaos.diary import Diary
+from bench.chaos.findings import Finding
+from bench.chaos.findings import Kind as Broken
+from bench.chaos.ghost import let_in
 from bench.chaos.plan import Calamity, Kind
 from bench.chaos.servers import Server, Servers
 from bench.chaos.workers import Worker, Workers
@@ -40,6 +43,7 @@ class Weather:
         self._later: list[tuple[float, Callable[[], None]]] = []  # what ends something
         self._began = time.monotonic()
         self.killed: set[int] = set()  # children
+        self.findings: list[Finding] = []
 
     def turn(self) -> None:
         """Bring about and end what is due."""
@@ -78,6 +82,8 @@ class Weather:
                 happened = self._stop_child(worker, calamity.chance, calamity.lasts)
             case Kind.DUPLICATE:
                 happened = self._send_again(calamity.chance)
+            case Kind.GHOST:
+                happened = self._haunt(calamity.chance)
             case Kind.FLUSH:
                 happened = self._flush()
             case Kind.REDIS:
@@ -142,6 +148,20 @@ class Weather:
             connections.close_all()
             return ""
         return ", ".join(f"{ticket.execution_id} epoch {ticket.epoch}" for ticket in sent)
+
+    def _haunt(self, chance: float) -> str:
+        """Writes of workers that no longer hold a run, or never did."""
+        try:
+            with platform_scope():
+                found = list(Ticket.objects.filter(state=TicketState.PLACED).order_by("-epoch"))
+            first = int(chance * len(found) / 2)
+            haunted = found[first : first + DUPLICATES]
+            for ticket in haunted:
+                self.findings += [Finding(kind=Broken.FENCE, about=what) for what in let_in(ticket)]
+        except (OperationalError, InterfaceError):
+            connections.close_all()
+            return ""
+        return ", ".join(f"{ticket.execution_id} epoch {ticket.epoch}" for ticket in haunted)
 
     def _flush(self) -> str:
         try:

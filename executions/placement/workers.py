@@ -13,8 +13,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import QuerySet
-from django.db.models.functions import Now
+from django.db.models import BooleanField, Q, QuerySet, Value
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from executions.placement.models import Catalogue, Ticket, Worker
@@ -125,7 +125,14 @@ def lapsed() -> list[Worker]:
 def held_by(boot: UUID) -> list[Held]:
     """What a boot holds, for whoever ends it."""
     fields = ("execution_id", "tenant_id", "epoch", "cancel_requested")
-    return [Held(**row) for row in Ticket.objects.filter(worker=boot).values(*fields)]
+    is_over = Coalesce(Q(deadline__lte=Now()), Value(False), output_field=BooleanField())  # noqa: FBT003
+    found = Ticket.objects.filter(worker=boot).annotate(overdue=is_over)
+    return [Held(**row) for row in found.values(*fields, "overdue")]
+
+
+def stop_placing(boot: UUID) -> None:
+    """Nothing more is placed on this boot."""
+    Worker.objects.filter(boot=boot).update(draining=True)
 
 
 def remove(boot: UUID) -> None:

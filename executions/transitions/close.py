@@ -27,6 +27,13 @@ _BEGAN = "jsonb_strip_nulls(jsonb_build_object('epoch', %(epoch)s::int, 'worker'
 _ENDED = """'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'worker', nullif(%(worker)s::text, ''),
                'by', nullif(%(by)s::text, '')"""
 
+# The step that the run is at, as it is once the run is locked: a claim may have been under way when the statement
+# began, and a look by its state would not find it. So the state is looked at afterwards.
+_BEGUN = """begun AS (
+    SELECT s.path, s.attempt, s.state FROM executions_step s JOIN locked ON s.execution_id = locked.id
+    WHERE s.path = locked.next_step OR s.state IN ('running', 'retrying', 'suspended') FOR NO KEY UPDATE OF s
+)"""
+
 # What has not run is skipped when the run failed, cancelled when it was cancelled. A cancelled run says who asked.
 CLOSE = f"""
 WITH fence AS (
@@ -86,10 +93,9 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
         losses = e.losses + %(counted)s::bool::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
     RETURNING e.id, e.state, e.last_event
-), cut AS (
-    SELECT s.path, s.state = 'running' AS was_running
-    FROM executions_step s JOIN run ON s.execution_id = run.id
-    WHERE s.state = ANY(%(resettable)s::text[]) FOR NO KEY UPDATE OF s
+), {_BEGUN}, cut AS (
+    SELECT begun.path, begun.state = 'running' AS was_running FROM begun, run
+    WHERE begun.state = ANY(%(resettable)s::text[])
 ), steps AS (
     UPDATE executions_step s
     -- The attempt that was cut is not used up. The time of a retry stays.
@@ -145,10 +151,8 @@ SELECT epoch FROM ticket"""  # noqa: S608 - the fence is a constant
 
 # A step that was at work ends with the run, and with an event of its own.
 SET_OUTCOME = f"""
-WITH {FENCE}, {LOCKED_RUN}, cut AS (
-    SELECT s.path, s.attempt, s.state
-    FROM executions_step s JOIN locked ON s.execution_id = locked.id
-    WHERE s.state = ANY(%(cuttable)s::text[]) FOR NO KEY UPDATE OF s
+WITH {FENCE}, {LOCKED_RUN}, {_BEGUN}, cut AS (
+    SELECT path, attempt, state FROM begun WHERE state = ANY(%(cuttable)s::text[])
 ), run AS (
     UPDATE executions_execution e
     SET outcome = %(outcome)s::text, code = %(code)s::text, message = %(message)s::text, version = e.version + 1,

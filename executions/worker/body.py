@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from celery.exceptions import Ignore
 from django.db import Error as DatabaseError
+from django.db import InterfaceError, OperationalError
 
 from executions.scope import run_scope
 from executions.semantics.attempts import Attempt, Concluded, Failure
@@ -193,14 +194,18 @@ class Body:
             context.runtime.begin_close()
         holdings = context.holdings.unwritten()
         with run_scope(context.placement.tenant_id):
-            written = write_checkpoint(
-                context.placement,
-                concluded.record,
-                decided,
-                claim_next_for=self._machine.node_name if claim_next else "",
-                holdings=holdings,
-                may_repeat=self._may_repeat,
-            )
+            try:
+                written = write_checkpoint(
+                    context.placement,
+                    concluded.record,
+                    decided,
+                    claim_next_for=self._machine.node_name if claim_next else "",
+                    holdings=holdings,
+                    may_repeat=self._may_repeat,
+                )
+            except (OperationalError, InterfaceError):
+                context.lost = True
+                raise Ignore("the database was away for too long: others go on") from None
             if written is None:
                 context.lost = True
                 note_refusal(context.placement, "checkpoint", concluded.record.path)

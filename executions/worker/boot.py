@@ -20,7 +20,7 @@ from django.db import connection
 from kombu import Exchange, Queue
 
 from executions.placement.models import Worker
-from executions.placement.workers import register, store_catalogue
+from executions.placement.workers import register, stop_placing, store_catalogue
 from executions.transitions.close import Ending
 from executions.worker.admitting import AdmissionLoop
 from executions.worker.drain import Drain
@@ -185,7 +185,12 @@ def _on_shutting_down(**_: Any) -> None:
 
 
 def _on_deaf() -> None:
-    """The consumer does not hear its lane, and may not hear Celery's own shutdown either: leave without it."""
+    """The consumer does not hear its lane, and may not hear Celery's own shutdown either: leave without it.
+
+    Not a worker that ends anyway: Celery has stopped its consumer.
+    """
+    if current_machine().draining.is_set():
+        return
     threading.Thread(target=_leave_deaf, name="deaf", daemon=True).start()
 
 
@@ -229,7 +234,13 @@ def _on_shutdown(**_: Any) -> None:
 
 def _end_own_boot(machine: Machine) -> None:
     with platform_scope():
+        stop_placing(machine.boot)  # the loop may not have come to it
         worker = Worker.objects.filter(boot=machine.boot).first()
-    if worker is not None:
+    if worker is None:
+        return
+    end_boot(worker, Ending(reason="worker drained"))
+    with platform_scope():
+        is_left = Worker.objects.filter(boot=machine.boot).exists()
+    if is_left:  # somebody was placing a run here at this very moment
         end_boot(worker, Ending(reason="worker drained"))
-        sweep(LAST_SWEEP_SECONDS)  # it may have been the last worker
+    sweep(LAST_SWEEP_SECONDS)  # it may have been the last worker

@@ -122,7 +122,7 @@ def end_without_link(
         elif overdue:
             end_overdue(placement)
         elif found := cut(placement):
-            settled = _settle(placement, found, lost=ending.lost)
+            settled = _settled(placement, found, lost=ending.lost)
     settlement = dispose()
     with run_scope(placement.tenant_id):
         if close_execution(placement, settlement, ending=ending) is not None:
@@ -141,6 +141,20 @@ def end_without_link(
 def end_overdue(placement: Placement) -> bool:
     """The run has used up its time."""
     return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message=OVERDUE)
+
+
+def _settled(placement: Placement, found: Cut, *, lost: bool) -> bool:
+    """The same; a run that cannot be read any more is ended, or it would be tried for ever."""
+    try:
+        return _settle(placement, found, lost=lost)
+    except DatabaseError:
+        raise
+    except Exception:
+        logger.exception("not settled", extra={"event": "NOT_SETTLED", **ids(placement)})
+        message = "It was cut in the middle and cannot be read any more; the worker's log says why."
+        return set_outcome(
+            placement, ExecutionState.FAILED, code=Code.OUTCOME_UNKNOWN, message=message
+        )
 
 
 def _settle(placement: Placement, found: Cut, *, lost: bool) -> bool:

@@ -7,7 +7,8 @@ once and closed once, whatever the order in which links end. Failure: a half-ope
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -71,6 +72,7 @@ class Contexts:
         self._lock = threading.Lock()
         self._open: dict[Key, OpenContext] = {}
         self._in_flight: Counter[Key] = Counter()
+        self._claiming: Counter[Key] = Counter()
         self._idle_since: dict[Key, float] = {}
 
     # --- every link, claimed or not
@@ -153,10 +155,23 @@ class Contexts:
         with self._lock:
             return self._take(context)
 
+    @contextmanager
+    def claiming(self, key: Key) -> Iterator[None]:
+        """A link is about to claim its step and to join: it counts as one that is at work."""
+        with self._lock:
+            self._claiming[key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._claiming[key] -= 1
+                if not self._claiming[key]:
+                    del self._claiming[key]
+
     def abandon(self, context: OpenContext) -> bool:
         """True if no body is at work in it: no link will get in any more, and it is now the caller's to tear down."""
         with self._lock:
-            if context.working:
+            if context.working or context.key in self._claiming:
                 return False
             context.lost = True
             return self._open.pop(context.key, None) is not None

@@ -35,8 +35,10 @@ class Drain(threading.Thread):
         while not self.requests:
             time.sleep(LOOK_SECONDS)
         self._machine.draining.set()
-        if not self.rests(settings.DRAIN_GRACE_SECONDS):
-            kill_runtimes(self._machine)
+        self.rests(settings.DRAIN_GRACE_SECONDS)
+        while self._machine.contexts.any_in_flight():
+            kill_runtimes(self._machine)  # again and again: one may have been opening
+            time.sleep(LOOK_SECONDS)
 
     def rests(self, seconds: float) -> bool:
         """Wait so long for every link and ending that is under way; whether none is any more."""

@@ -1,7 +1,7 @@
 """What dead workers have left on this machine and in Redis.
 
-Timing: background-worker, every ten seconds. Model: sync, in each worker. Guarantee: at-least-once; safe in two places
-at once. Failure: logged, and tried again; Redis that does not answer is left for the next time.
+Timing: background-worker, every 20 s. Model: sync, in each worker. Guarantee: at-least-once; safe in several places.
+Failure: logged, and tried again; Redis that does not answer is left for the next time.
 """
 
 import logging
@@ -10,7 +10,7 @@ from executions.worker.lanes import sweep_lanes
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 
-PERIOD_SECONDS = 10.0
+PERIOD_SECONDS = 20.0
 logger = logging.getLogger(__name__)
 
 

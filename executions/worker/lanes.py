@@ -22,15 +22,20 @@ def lane_of(boot: object) -> str:
     return f"{PREFIX}{boot}"
 
 
+def delete_lane(lane: str) -> None:
+    """Delete the lane of a boot that has ended."""
+    try:
+        with _client() as client:
+            client.delete(lane)
+    except redis.RedisError as error:
+        told = {"event": "NOT_SWEPT"}
+        logger.info("lane %s not deleted: %s", lane, type(error).__name__, extra=told)
+
+
 def sweep_lanes() -> int:
     """Delete the lanes of boots that are not registered: nobody consumes them, and nothing is placed there."""
     try:
-        with redis.Redis.from_url(
-            settings.REDIS_URL,
-            socket_timeout=BOUNDED_SECONDS,
-            socket_connect_timeout=BOUNDED_SECONDS,
-            decode_responses=True,
-        ) as client:
+        with _client() as client:
             found = set(client.scan_iter(f"{PREFIX}*", count=1000))
             # Asked after the look: a boot is registered before anything is sent to its lane.
             with platform_scope():
@@ -39,3 +44,12 @@ def sweep_lanes() -> int:
     except redis.RedisError as error:
         logger.info("lanes not swept: %s", type(error).__name__, extra={"event": "NOT_SWEPT"})
         return 0
+
+
+def _client() -> "redis.Redis":
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=BOUNDED_SECONDS,
+        socket_connect_timeout=BOUNDED_SECONDS,
+        decode_responses=True,
+    )

@@ -81,7 +81,7 @@ class Links:
             note.context, note.claim = ahead
             return
         bind(ids(placement))
-        with run_scope(placement.tenant_id):
+        with self._machine.contexts.claiming(placement.key), run_scope(placement.tenant_id):
             claimed = claim_step(
                 placement,
                 path,

@@ -1,20 +1,28 @@
-"""One worker at a time: locks in the database."""
+"""One worker at a time: locks in the database.
+
+Timing: background-worker. Model: sync, one connection per thread. Guarantee: best-effort; what is done under a lock may
+be done twice. Failure: a process that dies or is stopped loses its locks with its session, which the server ends when
+it has heard nothing for a while.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
 
+TRY = "SELECT pg_try_advisory_lock(%s), set_config('idle_session_timeout', %s, false)"
+UNLOCK = "SELECT pg_advisory_unlock(%s), set_config('idle_session_timeout', '0', false)"
+
 
 @contextmanager
-def advisory_lock(number: int) -> Iterator[bool]:
-    """Try a lock of the connection's session, so that it goes with the connection if this process dies."""
+def advisory_lock(number: int, *, silent_s: int) -> Iterator[bool]:
+    """Try a lock of the connection's session, which is over when nothing is asked over it for so many seconds."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [number])
+        cursor.execute(TRY, [number, f"{silent_s}s"])
         held: bool = cursor.fetchone()[0]
     try:
         yield held
     finally:
         if held:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [number])
+                cursor.execute(UNLOCK, [number])

@@ -1,18 +1,20 @@
 """The reaper: ends what lapsed workers have left behind.
 
 Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; safe in two places at once, since the
-fence lets each placement be ended once. Failure: bubble; the next tick goes on where this one stopped.
+fence lets each placement be ended once. Failure: logged; the next tick tries what could not be ended again.
 """
 
 import logging
 
+from django.db import Error as DatabaseError
+
 from executions.placement.models import Worker
-from executions.placement.workers import held_by, lapsed, remove
+from executions.placement.workers import Held, held_by, lapsed, remove
 from executions.transitions.close import Ending
 from executions.transitions.fence import Placement
 from executions.worker.closing import end_without_link
 from executions.worker.identity import ids
-from executions.worker.lanes import sweep_lanes
+from executions.worker.lanes import delete_lane
 from orchestrator.core.logs import bound
 from tenants.scope import platform_scope
 
@@ -24,7 +26,14 @@ def reap(by: str) -> int:
     with platform_scope():
         boots = lapsed()
     for worker in boots:
-        end_boot(worker, Ending(reason="worker lost", lost=True, by=by))
+        try:
+            end_boot(worker, Ending(reason="worker lost", lost=True, by=by))
+        except DatabaseError:
+            raise
+        except Exception:
+            # One that cannot be ended must not keep all others from it.
+            told = {"event": "NOT_ENDED", "worker": worker.node_name}
+            logger.exception("worker not ended", extra=told)
     return len(boots)
 
 
@@ -46,7 +55,17 @@ def end_boot(worker: Worker, ending: Ending) -> None:
             worker=worker.node_name,
         )
         with bound(ids(placement)):
-            end_without_link(placement, ending, cancel=ticket.cancel_requested)
+            _end_alone(placement, ticket, ending)
     with platform_scope():
         remove(worker.boot)
-    sweep_lanes()
+    delete_lane(worker.lane)
+
+
+def _end_alone(placement: Placement, ticket: Held, ending: Ending) -> None:
+    """One bad placement must not cost the others their end; it is tried again with the next look."""
+    try:
+        end_without_link(placement, ending, cancel=ticket.cancel_requested, overdue=ticket.overdue)
+    except DatabaseError:
+        raise
+    except Exception:
+        logger.exception("placement not ended", extra={"event": "NOT_ENDED", **ids(placement)})

@@ -29,6 +29,7 @@ from tenants.scope import platform_scope
 from tenants.selectors import schema_of
 
 SWEEP_LOCK = 7_231_004
+SILENT_SECONDS = 60  # far sides may take long
 PLACE = ("host", "port", "dbname")  # of what it takes to revoke something
 # A worker that was stopped in the middle of issuing may wake up later than this only if it was stopped for longer.
 SECOND_LOOK_SECONDS = 600.0
@@ -43,7 +44,7 @@ class Sweeper(Periodic):
 
     def turn(self) -> None:
         """Revoke what is due, unless another worker is at it."""
-        with advisory_lock(SWEEP_LOCK) as held:
+        with advisory_lock(SWEEP_LOCK, silent_s=SILENT_SECONDS) as held:
             if held:
                 sweep()
 

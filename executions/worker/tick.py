@@ -16,6 +16,7 @@ from executions.worker.periodic import Periodic
 from executions.worker.reaper import reap
 
 TICK_LOCK = 7_231_003
+SILENT_SECONDS = 5  # nothing that a tick does takes so long; a worker that was stopped in it must not stop all others
 
 
 class Tick(Periodic):
@@ -27,7 +28,7 @@ class Tick(Periodic):
 
     def turn(self) -> None:
         """Do what is due, unless another worker is at it."""
-        with advisory_lock(TICK_LOCK) as held:
+        with advisory_lock(TICK_LOCK, silent_s=SILENT_SECONDS) as held:
             if not held:
                 return
             # Admission before what others may take time for, or run into.

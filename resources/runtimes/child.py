@@ -70,6 +70,7 @@ class Child:
             raise RuntimeStartError(f"the runner cannot be started: {error}") from error
         finally:
             theirs.close()
+        self._watched_at = time.monotonic()
         try:
             self._watchdog.watch(self.pid, self._folder.path)
         except OSError as error:
@@ -95,7 +96,7 @@ class Child:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the watchdog has ended it; known once it is killed or found dead."""
+        """Whether its time was over, so that the watchdog has ended it; known once it is killed or found dead."""
         return self._is_lost
 
     def kill(self) -> None:
@@ -192,7 +193,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        self._is_lost = self._watchdog.has_ended(self.pid)
+        self._is_lost = self._watchdog.lapsed_since(self._watched_at)
         self._watchdog.forget(self.pid)
         if not complete:  # it died before, and what it started is not below it any more
             end_strays(self._folder.path)

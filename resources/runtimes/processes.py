@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 import psutil
@@ -31,27 +31,33 @@ def end_descendants(runner: int) -> bool:
     return stopped and not found
 
 
-def end_foreign(runner: psutil.Process, home: Path) -> None:
-    """End a runner that is not a child of ours, and all that it started."""
-    with contextlib.suppress(psutil.Error):
-        runner.suspend()
+def end_foreign(runners: Sequence[tuple[psutil.Process, Path]]) -> None:
+    """End runners that are not children of ours, each with its folder, and all that they started.
+
+    All at once: the list of processes is walked a few times, however many runners there are.
+    """
+    ours = [runner for runner, _ in runners if runner.is_running()]
+    for runner in ours:
+        with contextlib.suppress(psutil.Error):
+            runner.suspend()
     deadline = time.monotonic() + _SECONDS
-    while (found := _descendants(runner.pid)) and time.monotonic() < deadline:
+    while (found := _below({runner.pid for runner in ours})) and time.monotonic() < deadline:
         _kill(found)
         time.sleep(0.002)
-    if _runs(runner):
+    for runner in ours:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(runner.pid, signal.SIGKILL)
-    end_strays(home)
+            if runner.is_running():
+                os.killpg(runner.pid, signal.SIGKILL)
+    end_strays(*(home for _, home in runners))
 
 
-def end_strays(home: Path) -> None:
-    """Kill what a dead runner left: not below it any more, but with its environment."""
+def end_strays(*homes: Path) -> None:
+    """Kill what dead runners left: not below them any more, but with their environment."""
     deadline = time.monotonic() + _SECONDS
     quiet = 0
     # One that starts another and ends while the list is walked is not found, nor is the other: so none twice.
     while quiet < 2:
-        _kill(found := list(_strays(home)))
+        _kill(found := list(_strays(*homes)))
         quiet = 0 if found and time.monotonic() < deadline else quiet + 1
 
 
@@ -75,10 +81,23 @@ def _descendants(runner: int) -> list[psutil.Process]:
     return [process for process in found if _runs(process)]
 
 
-def _strays(home: Path) -> Iterator[psutil.Process]:
+def _below(roots: Set[int]) -> list[psutil.Process]:
+    """All that runs below these processes, by one walk."""
+    children: dict[int, list[psutil.Process]] = {}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            children.setdefault(process.ppid(), []).append(process)
+    found = [child for root in roots for child in children.get(root, ())]
+    for process in found:  # grows while it is read
+        found += children.get(process.pid, ())
+    return [process for process in found if _runs(process)]
+
+
+def _strays(*homes: Path) -> Iterator[psutil.Process]:
+    wanted = {str(home) for home in homes}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):  # gone, or somebody else's
-            if process.environ().get("HOME") == str(home):
+            if process.environ().get("HOME") in wanted:
                 yield process
 
 

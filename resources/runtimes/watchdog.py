@@ -5,11 +5,13 @@ process of its own watches: it is told, with every renewal of the lease, until w
 
 Timing: telling takes microseconds; starting it some milliseconds, before the first runtime. Model: any thread, one at
 a time. Guarantee: a runtime does not outlive the time that was told last; with the worker all of them end.
-Failure: a watchdog that was killed, or does not answer, is replaced, and told everything again.
+Failure: a watchdog that was killed, or takes nothing any more, is replaced, and told everything again.
 """
 
 import contextlib
+import logging
 import math
+import os
 import socket
 import subprocess
 import sys
@@ -20,9 +22,9 @@ from pathlib import Path
 import resources
 
 _SOURCE_ROOT = Path(resources.__file__).resolve().parent.parent
-_ANSWER_SECONDS = 2.0
 _STOP_SECONDS = 5.0
 MESSAGE_MAX = 8192
+logger = logging.getLogger(__name__)
 
 
 class Watchdog:
@@ -32,7 +34,7 @@ class Watchdog:
         self._lock = threading.Lock()
         self._watched: dict[int, Path] = {}
         self._until = math.inf  # nobody has promised to keep them alive yet
-        self._was_late = False  # whether a promise was ever not kept in time
+        self._lapsed_at = -math.inf  # when it was last seen that a promise came too late
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
 
@@ -59,79 +61,87 @@ class Watchdog:
     def keepalive(self, until: float) -> None:
         """Let the runtimes live until then (monotonic)."""
         with self._lock:
-            self._was_late = self._is_late()
+            now = time.monotonic()
+            if now >= self._until:
+                self._lapsed_at = now
             self._until = until
-            self._tell(f"until {until!r}")
-
-    def has_ended(self, pid: int) -> bool:
-        """Whether it was this watchdog that ended a runtime."""
-        with self._lock:
-            sock = self._sock
-            if sock is None or not self._is_late() or not self._tell(f"ended? {pid}"):
-                return False
-            try:
-                return sock.recv(MESSAGE_MAX) == b"yes"
-            except OSError:  # it took too long, or is gone
+            if self._watched and (self._sock is None or self._is_stopped()):
                 self._restart()
-                return False
+            else:
+                self._tell(f"until {until!r}")
 
-    def _is_late(self) -> bool:
-        return self._was_late or time.monotonic() >= self._until
+    def lapsed_since(self, at: float) -> bool:
+        """Whether the time of what was watched then has been over since: it was ended for that."""
+        with self._lock:
+            return time.monotonic() >= self._until or self._lapsed_at >= at
 
     def stop(self) -> None:
         """End it, and what it still watches."""
         with self._lock:
             self._watched.clear()
-            self._end()
+            if self._sock is not None:
+                self._sock.close()
+                self._sock = None
+            if self._process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_STOP_SECONDS)
+            self._kill()
 
-    def _tell(self, message: str) -> bool:
+    def _tell(self, message: str) -> None:
         """Without waiting: whoever does not take it is no good."""
         if self._sock is None:
-            return False
+            return
         try:
             self._sock.send(message.encode(), socket.MSG_DONTWAIT)
         except OSError:
             self._restart()
-            return False
-        return True
+
+    def _is_stopped(self) -> bool:
+        """Whether its process has stopped or ended, as far as the kernel has told; it is left for others to see."""
+        flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        assert self._process is not None  # noqa: S101 - it comes and goes with its socket
+        return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def _restart(self) -> None:
-        self._end(at_once=True)
-        self._start()
+        logger.warning("the watchdog is gone; another one starts", extra={"event": "WATCHDOG_GONE"})
+        self._kill()
+        try:
+            self._start()
+        except OSError as error:  # no more processes for now: tried again with the next promise
+            logger.error("no watchdog: %s", error, extra={"event": "WATCHDOG_GONE"})  # noqa: TRY400 - no trace wanted
+
+    def _kill(self) -> None:
+        """Before its socket is closed: one that reads its end takes this worker for dead, and ends all runtimes."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             module = "resources.runtimes.watchdog_process"
-            self._process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", "-m", module, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={"PYTHONPATH": str(_SOURCE_ROOT)},
-            )
-        ours.settimeout(_ANSWER_SECONDS)
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - our own program
+                    [sys.executable, "-P", "-m", module, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    cwd="/",
+                    env={"PYTHONPATH": str(_SOURCE_ROOT)},
+                )
+            except OSError:
+                ours.close()
+                raise
         self._sock = ours
         messages = [_watch(pid, folder) for pid, folder in self._watched.items()]
         for message in [*messages, f"until {self._until!r}"]:
             with contextlib.suppress(OSError):  # it died at once; who tells it next finds out
                 ours.send(message.encode(), socket.MSG_DONTWAIT)
-
-    def _end(self, *, at_once: bool = False) -> None:
-        if self._sock is not None:
-            self._sock.close()
-            self._sock = None
-        if self._process is None:
-            return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            if not at_once:
-                self._process.wait(_STOP_SECONDS)
-        self._process.kill()
-        self._process.wait()
-        self._process = None
 
 
 def _watch(pid: int, folder: Path) -> str:

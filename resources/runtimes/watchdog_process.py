@@ -24,14 +24,13 @@ from resources.runtimes.watchdog import MESSAGE_MAX
 
 @dataclass
 class Watch:
-    """What is watched, until when, and what was ended."""
+    """What is watched, and until when."""
 
     until: float = math.inf
     runtimes: dict[int, tuple[psutil.Process, Path]] = field(default_factory=dict)
-    ended: set[int] = field(default_factory=set)
 
-    def hear(self, message: str) -> str | None:
-        """Take a message; returns the answer if one is wanted."""
+    def hear(self, message: str) -> None:
+        """Take a message."""
         verb, _, rest = message.partition(" ")
         match verb:
             case "until":
@@ -42,16 +41,10 @@ class Watch:
                     self.runtimes[int(pid)] = (psutil.Process(int(pid)), Path(folder))
             case "forget":
                 self.runtimes.pop(int(rest), None)
-                self.ended.discard(int(rest))
-            case "ended?":
-                return "yes" if int(rest) in self.ended else "no"
-        return None
 
     def end_all(self) -> None:
         """Their time is over."""
-        for pid, (process, folder) in self.runtimes.items():
-            end_foreign(process, folder)
-            self.ended.add(pid)
+        end_foreign(list(self.runtimes.values()))
         self.runtimes.clear()
 
     def left(self) -> float | None:
@@ -72,8 +65,7 @@ def serve(sock: socket.socket, watch: Watch) -> None:
         while (message := _next(sock)) is not None:
             if not message:
                 return
-            if answer := watch.hear(message.decode()):
-                sock.send(answer.encode())
+            watch.hear(message.decode())
         if watch.left() == 0:
             watch.end_all()
 

@@ -17,7 +17,7 @@ from executions.semantics.decisions import after_step
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint
-from executions.transitions.claim import claim_step
+from executions.transitions.claim import Claim, claim_step
 from executions.transitions.close import Ending, close_execution, hand_back, restart, set_outcome
 from executions.transitions.fence import Placement
 from executions.worker.machine import Machine
@@ -70,6 +70,11 @@ def give_back(
 ) -> ExecutionState | None:
     with tenant_scope(tenant):
         return hand_back(placement, Ending(reason="worker lost", lost=lost))
+
+
+def time_out(tenant: TenantRef, placement: Placement) -> bool:
+    with tenant_scope(tenant):
+        return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message="")
 
 
 # --- close
@@ -196,6 +201,34 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
         wait_until_blocked(superuser)
     assert not other.result(timeout=20)
     assert close(acme, claimed) == ExecutionState.TIMED_OUT
+
+
+def test_handing_back_waits_for_a_claim_under_way_and_resets_its_step(
+    acme: TenantRef, machine: Machine, superuser: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """When it began to look, the step was not claimed yet."""
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme), transaction.atomic():
+        assert isinstance(claim_step(placement, "one", worker="w1@test"), Claim)
+        other = in_thread(lambda: give_back(acme, placement))
+        wait_until_blocked(superuser)
+    assert other.result(timeout=20) == ExecutionState.QUEUED
+    assert steps_of(acme, placement.execution_id) == {"one": "pending", "two": "pending"}
+    assert step_of(acme, placement.execution_id, "one").attempt == 0
+
+
+def test_an_outcome_waits_for_a_claim_under_way_and_ends_its_step(
+    acme: TenantRef, machine: Machine, superuser: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    placement = make_placed(acme, machine)
+    with tenant_scope(acme), transaction.atomic():
+        assert isinstance(claim_step(placement, "one", worker="w1@test"), Claim)
+        other = in_thread(lambda: time_out(acme, placement))
+        wait_until_blocked(superuser)
+    assert other.result(timeout=20)
+    assert close(acme, placement) == ExecutionState.TIMED_OUT
+    assert steps_of(acme, placement.execution_id) == {"one": "failed", "two": "skipped"}
+    assert "step.failed" in events_of(acme, placement.execution_id)
 
 
 def test_a_question_that_is_being_written_suspends_the_run_when_others_end_its_placement(

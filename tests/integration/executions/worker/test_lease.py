@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -21,6 +22,7 @@ from executions.transitions.claim import claim_step
 from executions.transitions.close import Ending, close_execution, hand_back
 from executions.transitions.fence import Placement
 from executions.worker import closing, lease, periodic
+from executions.worker import links as links_module
 from executions.worker.lease import EXIT_FENCED, LeaseLoop
 from executions.worker.links import Links
 from executions.worker.machine import SELF_FENCE_SECONDS, Machine
@@ -404,3 +406,38 @@ def test_one_bad_placement_costs_neither_the_others_nor_the_loop(
     loop.turn()
     assert broker.llen(machine.lane) == 1
     assert state_of(acme, good) == ExecutionState.QUEUED
+
+
+def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
+    acme: TenantRef,
+    machine: Machine,
+    links: Links,
+    loop: LeaseLoop,
+    placement: Placement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or its step would run in a context of its own after the run has ended."""
+    run_link(links, placement, "one")
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    context.ahead = None  # its own link claims the next step
+    with tenant_scope(acme):
+        Step.objects.filter(path="two").update(state="pending", attempt=0)
+    claim = claim_step
+
+    def claim_then_cancel(*args: Any, **options: Any) -> Any:
+        claimed = claim(*args, **options)
+        ask_to_cancel(acme, placement)
+        in_thread(loop.turn).result(timeout=20)
+        return claimed
+
+    monkeypatch.setattr(links_module, "claim_step", claim_then_cancel)
+    links.begin("two", placement, "two")
+    assert machine.contexts.get(placement.key) is context
+    links.run("two", "two", [])
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+    links.end("two")
+    assert (
+        state_of(acme, placement) == ExecutionState.SUCCEEDED
+    )  # it had ended before it heard of the cancel
+    assert machine.contexts.get(placement.key) is None

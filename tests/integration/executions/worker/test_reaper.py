@@ -1,15 +1,18 @@
 """The reaper: what a lapsed worker held goes on elsewhere or ends; the living are left alone."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 import redis
+from django.db.models.functions import Now
 
 from executions.blueprint.plan import plan
 from executions.dispatch import send
 from executions.placement.admission import Placed
-from executions.placement.models import Worker
+from executions.placement.models import Ticket, Worker
 from executions.placement.workers import Held, held_by
+from executions.resumption import resumable
 from executions.semantics.decisions import after_step
 from executions.services.executions import request_cancel
 from executions.states import ExecutionState, TicketState
@@ -17,11 +20,12 @@ from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.close import Ending
 from executions.transitions.fence import Placement
-from executions.worker import reaper
+from executions.worker import closing, reaper
 from executions.worker.closing import MAX_LOSSES
 from executions.worker.machine import Machine
 from executions.worker.reaper import end_boot, reap
 from isolane.results import Code, StepResult
+from orchestrator.core.keyring import UndecryptableError
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (
     document,
@@ -33,6 +37,7 @@ from tests.factories import (
     place,
     record,
     run_of,
+    start,
     steps_of,
     ticket_of,
 )
@@ -221,3 +226,59 @@ def test_in_two_places_at_once_each_placement_ends_once(acme: TenantRef, machine
             events = events_of(acme, placement.execution_id)
             assert events.count("placement.lost") == 1
         assert known_boots() == {machine.boot}
+
+
+def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
+    acme: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has sealed cannot be read any more, for instance."""
+    bad, good = make_machine(name="bad@test"), make_machine(name="good@test")
+    unreadable = start(acme, bad, {"guarantee": "at_most_once"}, {})
+    others = [claimed_run(acme, bad), claimed_run(acme, good)]
+    with tenant_scope(acme):
+        claim_step(unreadable, "s1", worker=bad.node_name)
+    for worker in (bad, good):
+        let_lapse(worker)
+
+    def unread(tenant_id: int, execution_id: UUID) -> Any:
+        if execution_id == unreadable.execution_id:
+            raise UndecryptableError("no key fits")
+        return resumable(tenant_id, execution_id)
+
+    monkeypatch.setattr(closing, "resumable", unread)
+    reap("w2@test")
+    run = run_of(acme, unreadable.execution_id)
+    assert (run.state, run.code) == (ExecutionState.FAILED, Code.OUTCOME_UNKNOWN)
+    assert ticket_of(unreadable.execution_id) is None
+    for other in others:
+        assert getattr(ticket_of(other.execution_id), "state", None) == TicketState.WAITING
+    assert known_boots() == {machine.boot}
+
+
+def test_one_that_cannot_be_ended_at_all_stands_in_nobodys_way(
+    acme: TenantRef, lost: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, other = claimed_run(acme, lost), claimed_run(acme, lost)
+    let_lapse(lost)
+
+    def end(placement: Placement, *args: Any, **options: Any) -> None:
+        if placement.execution_id == stuck.execution_id:
+            raise ValueError("a fault of ours")
+        closing.end_without_link(placement, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reaper, "end_without_link", end)
+        assert reap("w2@test") == 1
+    assert getattr(ticket_of(stuck.execution_id), "state", None) == TicketState.PLACED
+    assert getattr(ticket_of(other.execution_id), "state", None) == TicketState.WAITING
+    assert reap("w2@test") == 1  # it is tried again
+    assert getattr(ticket_of(stuck.execution_id), "state", None) == TicketState.WAITING
+
+
+def test_a_lost_run_whose_time_is_over_ends(acme: TenantRef, lost: Machine) -> None:
+    placement = claimed_run(acme, lost)
+    with platform_scope():
+        Ticket.objects.filter(pk=placement.execution_id).update(deadline=Now())
+    let_lapse(lost)
+    reap("w2@test")
+    assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT

@@ -1,5 +1,6 @@
 """Runtimes that nobody keeps alive end: their processes, what these have started, and their folders."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -8,10 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from resources.runtimes import folder as folders
 from resources.runtimes.folder import PREFIX
+from resources.runtimes.processes import end_foreign
 from resources.runtimes.watchdog import Watchdog
 from tests.integration.resources.runtimes.conftest import is_gone
 from tests.waiting import wait_for
@@ -27,6 +30,7 @@ while True: pass
 WORKER = """
 import subprocess, sys, time
 from pathlib import Path
+from resources.runtimes.processes import end_foreign
 from resources.runtimes.watchdog import Watchdog
 watchdog = Watchdog()
 runtime = subprocess.Popen(["sleep", "60"], env={"HOME": sys.argv[1]}, start_new_session=True)
@@ -73,33 +77,50 @@ def now() -> float:
 def test_a_runtime_whose_time_is_over_ends_with_all_that_it_started(
     watchdog: Watchdog, runtime: "subprocess.Popen[str]", folder: Path
 ) -> None:
-    child = child_of(runtime)
+    child, began = child_of(runtime), now()
     watchdog.watch(runtime.pid, folder)
     watchdog.keepalive(now() + 0.5)
+    assert not watchdog.lapsed_since(began)
     assert runtime.wait(20) == -signal.SIGKILL
     wait_for(lambda: is_gone(child), "its child to be gone")
-    assert watchdog.has_ended(runtime.pid)
+    assert watchdog.lapsed_since(began)
+    watchdog.keepalive(now() + 60)
+    assert watchdog.lapsed_since(began)
+    assert not watchdog.lapsed_since(now())  # of what begins now, nothing is over
+
+
+def test_all_of_them_end_at_once(watchdog: Watchdog, tmp_path: Path) -> None:
+    """However many there are, the processes of the machine are looked through a few times only."""
+    with contextlib.ExitStack() as stack:
+        runtimes = [
+            stack.enter_context(
+                subprocess.Popen(
+                    ["sleep", "60"], env={"HOME": str(tmp_path / str(n))}, start_new_session=True
+                )
+            )
+            for n in range(20)
+        ]
+        for number, runtime in enumerate(runtimes):
+            watchdog.watch(runtime.pid, tmp_path / str(number))
+        watchdog.keepalive(now() - 1)
+        assert {runtime.wait(20) for runtime in runtimes} == {-signal.SIGKILL}
 
 
 def test_it_lives_as_long_as_it_is_kept_alive(
     watchdog: Watchdog, runtime: "subprocess.Popen[str]", folder: Path
 ) -> None:
     watchdog.watch(runtime.pid, folder)
-    until = now() + 1.5
-    while now() < until:
+    began = now()
+    while now() < began + 1.5:
         watchdog.keepalive(now() + 1.0)
         time.sleep(0.05)  # the beat itself
     assert runtime.poll() is None
-    assert not watchdog.has_ended(runtime.pid)
+    assert not watchdog.lapsed_since(began)
 
 
-def test_without_any_promise_it_lives(
-    watchdog: Watchdog, runtime: "subprocess.Popen[str]", folder: Path
-) -> None:
+def test_without_any_promise_it_lives(watchdog: Watchdog) -> None:
     """As in a run without a server."""
-    watchdog.watch(runtime.pid, folder)
-    assert not watchdog.has_ended(runtime.pid)
-    assert runtime.poll() is None
+    assert not watchdog.lapsed_since(0.0)
 
 
 def test_what_begins_after_the_time_is_over_ends_at_once(
@@ -111,49 +132,74 @@ def test_what_begins_after_the_time_is_over_ends_at_once(
     assert runtime.wait(20) == -signal.SIGKILL
 
 
-def test_one_that_has_ended_by_itself_was_not_ended_by_it(
-    watchdog: Watchdog, runtime: "subprocess.Popen[str]", folder: Path
-) -> None:
-    watchdog.watch(runtime.pid, folder)
-    watchdog.keepalive(now() + 60)
-    runtime.kill()
-    runtime.wait()
-    assert not watchdog.has_ended(runtime.pid)
-
-
 def test_a_forgotten_one_is_left_alone(
     watchdog: Watchdog, runtime: "subprocess.Popen[str]", folder: Path
 ) -> None:
-    watchdog.watch(runtime.pid, folder)
-    watchdog.forget(runtime.pid)
-    watchdog.keepalive(now() - 1)
-    assert not watchdog.has_ended(runtime.pid)  # asked after all that was told before
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        watchdog.watch(runtime.pid, folder)
+        watchdog.forget(runtime.pid)
+        watchdog.watch(other.pid, folder / "other")
+        watchdog.keepalive(now() - 1)
+        assert other.wait(20) == -signal.SIGKILL
     assert runtime.poll() is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_watchdog_that_was_killed_or_does_not_answer_is_replaced(
+def test_a_watchdog_that_was_killed_or_stopped_is_replaced_and_no_runtime_ends_with_it(
     watchdog: Watchdog, runtime: "subprocess.Popen[str]", folder: Path, number: signal.Signals
 ) -> None:
     watchdog.watch(runtime.pid, folder)
-    watchdog.keepalive(now() - 0.001 if number == signal.SIGSTOP else now() + 60)
+    watchdog.keepalive(now() + 60)
     first = watchdog.pid
     assert first is not None
     os.kill(first, number)
-    if number == signal.SIGKILL:
-        # The next promise finds that nobody listens, and the one after it is heard.
-        wait_for(lambda: _replaced(watchdog, first), "another watchdog")
-        watchdog.keepalive(now() - 1)
-    else:
-        watchdog.has_ended(runtime.pid)
-        assert watchdog.pid != first
-    assert runtime.wait(20) == -signal.SIGKILL
+    wait_for(lambda: _replaced(watchdog, first), "another watchdog")
     wait_for(lambda: is_gone(first), "the first watchdog to be gone")
+    assert runtime.poll() is None
+    watchdog.keepalive(now() - 1)
+    assert runtime.wait(20) == -signal.SIGKILL
 
 
 def _replaced(watchdog: Watchdog, first: int) -> bool:
     watchdog.keepalive(now() + 60)
     return watchdog.pid != first
+
+
+def test_one_that_could_not_be_replaced_is_replaced_with_the_next_promise(
+    watchdog: Watchdog,
+    runtime: "subprocess.Popen[str]",
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watchdog.watch(runtime.pid, folder)
+    first = watchdog.pid
+    assert first is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", _no_more_processes)
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: _replaced(watchdog, first), "the first one to be found dead")
+        pids = [watchdog.pid]
+    watchdog.keepalive(now() + 60)
+    pids.append(watchdog.pid)
+    assert [pid is None for pid in pids] == [True, False]
+    watchdog.keepalive(now() - 1)
+    assert runtime.wait(20) == -signal.SIGKILL
+
+
+def _no_more_processes(*_: object, **__: object) -> None:
+    raise BlockingIOError("no more processes")
+
+
+def test_a_stranger_with_the_id_of_a_runtime_is_left_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+        known = psutil.Process(stranger.pid)
+        # Of somebody who had this id before.
+        monkeypatch.setattr(known, "_ident", (stranger.pid, 1.0))
+        end_foreign([(known, folder)])
+        assert stranger.poll() is None
+        stranger.kill()
 
 
 def test_with_the_worker_end_its_runtimes_though_they_are_stopped_and_their_folders_go(

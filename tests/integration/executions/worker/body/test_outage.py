@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from celery.exceptions import Ignore
 from django.db import OperationalError
 
 from executions.states import ExecutionState
@@ -85,7 +86,8 @@ def test_not_when_others_may_have_stepped_in(
             machine.renewed_at -= SELF_FENCE_SECONDS + 1
 
     monkeypatch.setattr("executions.worker.body.time.sleep", strike)
-    with pytest.raises(OperationalError):
+    with pytest.raises(Ignore):
         links.run("s1", "s1", [])
+    assert context.lost
     assert steps_of(acme, placement.execution_id) == {"s1": "running", "s2": "pending"}
     assert step_of(acme, placement.execution_id, "s1").attempt == 1
