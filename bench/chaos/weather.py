@@ -27,7 +27,8 @@ from executions.states import TicketState
 from tenants.scope import platform_scope
 
 FLUSHED_SECONDS = 0.5
-DUPLICATES = 4  # runs whose chains are sent again at once
+DUPLICATES = 12  # runs whose chains are sent again at once
+HAUNTED = 4  # runs that are written to at once by who does not hold them
 
 
 class Weather:
@@ -155,7 +156,7 @@ class Weather:
             with platform_scope():
                 found = list(Ticket.objects.filter(state=TicketState.PLACED).order_by("-epoch"))
             first = int(chance * len(found) / 2)
-            haunted = found[first : first + DUPLICATES]
+            haunted = found[first : first + HAUNTED]
             for ticket in haunted:
                 self.findings += [Finding(kind=Broken.FENCE, about=what) for what in let_in(ticket)]
         except (OperationalError, InterfaceError):
