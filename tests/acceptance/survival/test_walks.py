@@ -20,7 +20,6 @@ from tests.acceptance.survival.judge import Judge, story
 from tests.factories import set_quota
 from tests.waiting import wait_for
 
-
 FOUND_WITHIN = timedelta(seconds=20)
 
 
