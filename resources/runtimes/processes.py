@@ -31,24 +31,22 @@ def end_descendants(runner: int) -> bool:
     return stopped and not found
 
 
-def end_foreign(runners: Sequence[tuple[psutil.Process, Path]]) -> None:
-    """End runners that are not children of ours, each with its folder, and all that they started.
+def end_foreign(runners: Sequence[int], homes: Sequence[Path]) -> None:
+    """End runners that are not children of ours, and all that they and others with these folders started.
 
     All at once: the list of processes is walked a few times, however many runners there are.
     """
-    ours = [runner for runner, _ in runners if runner.is_running()]
-    for runner in ours:
-        with contextlib.suppress(psutil.Error):
-            runner.suspend()
+    for runner in runners:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(runner, signal.SIGSTOP)
     deadline = time.monotonic() + _SECONDS
-    while (found := _below({runner.pid for runner in ours})) and time.monotonic() < deadline:
+    while (found := _below(set(runners))) and time.monotonic() < deadline:
         _kill(found)
         time.sleep(0.002)
-    for runner in ours:
+    for runner in runners:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if runner.is_running():
-                os.killpg(runner.pid, signal.SIGKILL)
-    end_strays(*(home for _, home in runners))
+            os.killpg(runner, signal.SIGKILL)
+    end_strays(*homes)
 
 
 def end_strays(*homes: Path) -> None:

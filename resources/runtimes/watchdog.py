@@ -23,7 +23,6 @@ import resources
 
 _SOURCE_ROOT = Path(resources.__file__).resolve().parent.parent
 _STOP_SECONDS = 5.0
-MESSAGE_MAX = 8192
 logger = logging.getLogger(__name__)
 
 

@@ -14,12 +14,18 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-import psutil
+# What it takes to end processes is imported when there is something to end: every worker starts with this program.
+MESSAGE_MAX = 8192
+_PROC = Path("/proc")
 
-from resources.runtimes.folder import remove_unheld
-from resources.runtimes.processes import end_foreign
-from resources.runtimes.watchdog import MESSAGE_MAX
+
+class Runtime(NamedTuple):
+    """One that is watched."""
+
+    started: str  # as the kernel says, since an id may be given again
+    folder: Path
 
 
 @dataclass
@@ -27,7 +33,7 @@ class Watch:
     """What is watched, and until when."""
 
     until: float = math.inf
-    runtimes: dict[int, tuple[psutil.Process, Path]] = field(default_factory=dict)
+    runtimes: dict[int, Runtime] = field(default_factory=dict)
 
     def hear(self, message: str) -> None:
         """Take a message."""
@@ -37,14 +43,18 @@ class Watch:
                 self.until = float(rest)
             case "watch":
                 pid, _, folder = rest.partition(" ")
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    self.runtimes[int(pid)] = (psutil.Process(int(pid)), Path(folder))
+                self.runtimes[int(pid)] = Runtime(_started(int(pid)), Path(folder))
             case "forget":
                 self.runtimes.pop(int(rest), None)
 
     def end_all(self) -> None:
         """Their time is over."""
-        end_foreign(list(self.runtimes.values()))
+        if not self.runtimes:
+            return
+        from resources.runtimes.processes import end_foreign  # noqa: PLC0415 - see above
+
+        living = [pid for pid, runtime in self.runtimes.items() if _started(pid) == runtime.started]
+        end_foreign(living, [runtime.folder for runtime in self.runtimes.values()])
         self.runtimes.clear()
 
     def left(self) -> float | None:
@@ -52,6 +62,16 @@ class Watch:
         if not self.runtimes or self.until == math.inf:
             return None
         return max(self.until - time.monotonic(), 0.0)
+
+
+def _started(pid: int) -> str:
+    try:
+        # The name before the last bracket may hold anything, brackets too.
+        return (
+            (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+        )
+    except (OSError, IndexError):
+        return ""
 
 
 def serve(sock: socket.socket, watch: Watch) -> None:
@@ -83,15 +103,17 @@ def _next(sock: socket.socket) -> bytes | None:
 def main() -> None:
     """Watch over what the worker at the other end of this descriptor has started."""
     watch = Watch()
-    folders: list[Path] = []
     with socket.socket(fileno=int(sys.argv[1])) as sock:
         os.set_inheritable(sock.fileno(), False)  # noqa: FBT003 - its signature
         serve(sock, watch)
-        folders = [folder for _, folder in watch.runtimes.values()]
-        watch.end_all()
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            remove_unheld(folder)
+    folders = [runtime.folder for runtime in watch.runtimes.values()]
+    watch.end_all()
+    if folders:
+        from resources.runtimes.folder import remove_unheld  # noqa: PLC0415 - see above
+
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                remove_unheld(folder)
 
 
 if __name__ == "__main__":

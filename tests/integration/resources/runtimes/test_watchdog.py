@@ -9,13 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from resources.runtimes import folder as folders
 from resources.runtimes.folder import PREFIX
-from resources.runtimes.processes import end_foreign
 from resources.runtimes.watchdog import Watchdog
+from resources.runtimes.watchdog_process import Runtime, Watch
 from tests.integration.resources.runtimes.conftest import is_gone
 from tests.waiting import wait_for
 
@@ -30,8 +29,8 @@ while True: pass
 WORKER = """
 import subprocess, sys, time
 from pathlib import Path
-from resources.runtimes.processes import end_foreign
 from resources.runtimes.watchdog import Watchdog
+from resources.runtimes.watchdog_process import Runtime, Watch
 watchdog = Watchdog()
 runtime = subprocess.Popen(["sleep", "60"], env={"HOME": sys.argv[1]}, start_new_session=True)
 watchdog.watch(runtime.pid, Path(sys.argv[1]))
@@ -190,14 +189,13 @@ def _no_more_processes(*_: object, **__: object) -> None:
     raise BlockingIOError("no more processes")
 
 
-def test_a_stranger_with_the_id_of_a_runtime_is_left_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stranger_with_the_id_of_a_runtime_is_left_alone(folder: Path) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
-        known = psutil.Process(stranger.pid)
-        # Of somebody who had this id before.
-        monkeypatch.setattr(known, "_ident", (stranger.pid, 1.0))
-        end_foreign([(known, folder)])
+        watch = Watch()
+        watch.hear(f"watch {stranger.pid} {folder}")
+        # Somebody else had this id when it was told.
+        watch.runtimes[stranger.pid] = Runtime("1", folder)
+        watch.end_all()
         assert stranger.poll() is None
         stranger.kill()
 
