@@ -37,7 +37,7 @@ status: $(VENV)/run.stamp ## show what runs
 	@$(BIN)/isolane status || test $$? -eq 3
 
 test: $(VENV)/dev.stamp ## run all tests
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/dev.stamp ## compare the platform with plain and durable Celery chains
 	@$(BIN)/python -m bench

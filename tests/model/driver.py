@@ -164,7 +164,7 @@ class Driver:
         patch.setattr(chain, "WINDOW", self._script.window)
         patch.setattr(decisions, "MAX_HELD_SECONDS", MAX_HELD_S)
         patch.setattr(lease, "RESEND_AFTER_SECONDS", 0.0)
-        patch.setattr(reaper, "sweep_lanes", lambda: 0)
+        patch.setattr(reaper, "delete_lane", lambda lane: None)
 
     # --- as Celery
     def _publish(self, spec: ChainSpec, **_: Any) -> None:
