@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Relative, because pip takes a blank in it, also one in a directory's name, for the end of a file's name.
 export PIP_CONSTRAINT := constraints.txt
 
-.PHONY: help demo up down status test bench lint format lock clean
+.PHONY: help demo up down status test bench trials lint format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -41,6 +41,11 @@ test: $(VENV)/dev.stamp ## run all tests
 
 bench: $(VENV)/dev.stamp ## compare the platform with plain and durable Celery chains
 	@$(BIN)/python -m bench
+
+trials: $(VENV)/dev.stamp ## kill, misbehave and attack: chaos, storm and siege in their long forms, 15 minutes
+	@$(BIN)/python -m bench.chaos --seconds 300
+	@$(BIN)/python -m bench.storm --runs 1000
+	@$(BIN)/python -m bench.siege --seconds 60
 
 lint: $(VENV)/dev.stamp ## ruff, mypy, import contracts, missing migrations, deployment checks
 	$(BIN)/ruff check .

@@ -16,7 +16,9 @@ from bench.siege import plan
 from bench.siege.http import Answer, Call, Lane, NoAnswer, once
 from bench.siege.tally import Tally
 
-MOST_UNANSWERED = 1000
+UNANSWERED_SECONDS = (
+    2.0  # of each kind there are at most as many unanswered as are due in this time
+)
 TICK_SECONDS = 0.02
 ANSWER_SECONDS = 10.0
 FORMS = {"login": "/login/", "admin": "/admin/login/"}
@@ -62,7 +64,11 @@ class Guessing:
     async def run(self, seconds: float, rate: float = plan.LOGINS_PER_SECOND) -> Tally:
         """Begin as many tries a second as are wanted."""
         loop = asyncio.get_running_loop()
-        began, under_way = loop.time(), set[asyncio.Task[None]]()
+        began, under_way = loop.time(), defaultdict[str, set[asyncio.Task[None]]](set)
+        most = {
+            kind: share * rate * UNANSWERED_SECONDS / sum(plan.LOGIN_SHARES.values())
+            for kind, share in plan.LOGIN_SHARES.items()
+        }
         turns = zip(
             itertools.count(),
             itertools.cycle(plan.logins()),
@@ -72,19 +78,24 @@ class Guessing:
             while (elapsed := loop.time() - began) < seconds:
                 while self.tally.tries + self.tally.left_out < plan.due(elapsed, rate):
                     number, kind, source = next(turns)
-                    if len(under_way) >= MOST_UNANSWERED:
+                    if len(under_way[kind]) >= most[kind]:
                         self.tally.left_out += 1
                         continue
                     self.tally.tries += 1
                     task = asyncio.create_task(self._try(number, kind, source))
-                    under_way.add(task)
-                    task.add_done_callback(under_way.discard)
-                self.tally.most_open = max(self.tally.most_open, len(under_way))
+                    under_way[kind].add(task)
+                    task.add_done_callback(under_way[kind].discard)
+                unanswered = sum(map(len, under_way.values()))
+                self.tally.most_open = max(self.tally.most_open, unanswered)
                 await asyncio.sleep(TICK_SECONDS)
         finally:
-            for task in tuple(under_way):
+            tasks = [task for kind in under_way.values() for task in kind]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*under_way, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for lanes in self._idle.values():
+                for lane in lanes:
+                    lane.close()
         return self.tally
 
     async def _try(self, number: int, kind: str, source: str) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 from bench.siege.plan import SCHEMAS
 
-BLUEPRINT = {"steps": [{"key": "one", "uses": "data.map", "with": {"values": {"text": "done"}}}]}
+BLUEPRINT: dict[str, Any] = {
+    "steps": [{"key": "one", "uses": "data.map", "with": {"values": {"text": "done"}}}]
+}
 # So that no run comes of it, however much work the check allows.
-REFUSED = {"required": ["never"]}
+REFUSED: dict[str, Any] = {"required": ["never"]}
 DEPTHS = (8, 10, 11, 12, 13, 14, 16, 20, 30, 40)
 # From what any limit must refuse to what any must accept.
 REPEATS = (900, 450, 190, 90, 40)

@@ -23,7 +23,7 @@ from bench.siege.watch import Watched
 LOOK_SECONDS = 0.5
 # A victim sees its last run end, and a request of it time out.
 LAST_SECONDS = RUN_SECONDS + 2 * ANSWER_SECONDS
-RECOVERY_SECONDS = 60.0
+RECOVERY_SECONDS = 30.0
 QUICK_SECONDS = 1.0
 QUICK_ANSWERS = 5  # one after the other
 ATTACKERS = ("strangers", "guessers")
