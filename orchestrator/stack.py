@@ -1,4 +1,4 @@
-"""The whole platform on one machine: servers (embedded, unless external ones are named), web, workers, Flower.
+"""The whole platform on one machine: servers (embedded or external), web, workers, a provisioner, Flower.
 
 Timing: a long-running process of its own. Model: sync, single-threaded. Guarantee: what it starts ends with it, also
 when it is killed. Failure: a child that crashes is restarted; one that cannot start ends the stack with its log's tail.
@@ -35,6 +35,8 @@ ADDRESS = "127.0.0.1"
 LOCAL_HOST = "localhost"
 WORKER_STOP_SECONDS = 20.0
 READY_SECONDS = 60.0  # for all of them beside each other on a small machine
+OWNER_URL = ("DATABASE_OWNER_URL", "DATABASE_OWNER_URL_FILE")  # for the provisioner alone
+PROVISIONER = "provisioner"
 SECRET_PREFIX = "ISOLANE_SECRET_"  # noqa: S105 - of variables that hold secrets of tenants, for workers alone
 Say = Callable[[str], None]
 
@@ -72,8 +74,9 @@ class Stack:
         write_state(self.paths.state_file, self.describe())
 
     def start_processes(self, workers: int) -> None:
-        """Start web, the workers and Flower beside each other; then submissions are taken and run."""
+        """Start all processes beside each other; then submissions are taken and run."""
         child_env = {**os.environ, **self.environment}
+        owner_url = {name: child_env.pop(name) for name in OWNER_URL if name in child_env}
         without_secrets = {
             name: value for name, value in child_env.items() if not name.startswith(SECRET_PREFIX)
         }
@@ -82,6 +85,7 @@ class Stack:
         self.supervisor.start(
             _web(without_secrets, web_port),
             *(self._worker(child_env, name) for name in names),
+            self._provisioner(without_secrets | owner_url),
             _flower(without_secrets, flower_port),
         )
 
@@ -100,6 +104,18 @@ class Stack:
             cwd=env.PROJECT_ROOT,
             stop_timeout=WORKER_STOP_SECONDS,
             ready=placeable,
+            ready_timeout=READY_SECONDS,
+        )
+
+    def _provisioner(self, environ: Mapping[str, str]) -> Child:
+        ready_file = self.paths.ready_file(PROVISIONER)
+        ready_file.unlink(missing_ok=True)
+        return Child(
+            name=PROVISIONER,
+            argv=(sys.executable, "-m", "orchestrator.cli", "provisioner"),
+            env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
+            cwd=env.PROJECT_ROOT,
+            ready=lambda: said_pid(ready_file) == str(self.supervisor.pids[PROVISIONER]),
             ready_timeout=READY_SECONDS,
         )
 
@@ -125,6 +141,14 @@ class Stack:
             children=self.supervisor.pids,
             nodes=self.node_names(),
         )
+
+
+def said_pid(ready_file: Path) -> str:
+    """The pid of the process that has written this file once it was ready; nothing if none has."""
+    try:
+        return ready_file.read_text(encoding="utf-8").partition(" ")[0]
+    except FileNotFoundError:
+        return ""
 
 
 def node_name(ready_file: Path, pid: int) -> str:

@@ -61,7 +61,9 @@ def tenant_scope(
 ) -> Entered:
     """Be this tenant until the block ends."""
     if tenant.status not in allowed:
-        raise TenantNotActive(f"Tenant {tenant.schema!r} is {tenant.status}; it takes no work.")
+        raise TenantNotActive(
+            f"Tenant {tenant.schema!r} is {tenant.status.label}; it takes no work."
+        )
     connection = _connection()
     role = tenant_role(connection.settings_dict["NAME"], tenant.id)
     if connection.wanted.role not in {NO_ROLE, role, _platform(connection)}:

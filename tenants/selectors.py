@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from orchestrator.core.errors import NotFound
+from tenants.failures import due
 from tenants.models import Domain, Membership, Tenant
 from tenants.scope import TenantRef, login_scope
 from tenants.statuses import TenantStatus
@@ -35,11 +36,9 @@ def schema_of(tenant_id: int) -> str:
 
 
 def tenants_being_deleted() -> list[TenantRef]:
-    """Those whose data waits to be dropped."""
-    return [
-        _ref(tenant)
-        for tenant in Tenant.objects.filter(status=TenantStatus.DELETING).order_by("id")
-    ]
+    """Those whose runs are to be stopped now."""
+    found = Tenant.objects.filter(due(), status=TenantStatus.DELETING)
+    return [_ref(tenant) for tenant in found.order_by("id")]
 
 
 def all_tenants() -> list[Tenant]:

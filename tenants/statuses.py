@@ -6,9 +6,14 @@ from django.db.models import TextChoices
 class TenantStatus(TextChoices):
     """What a tenant may do."""
 
-    ACTIVE = "active"  # takes requests and runs
-    SUSPENDED = "suspended"  # takes no new work; what runs may end
-    DELETING = "deleting"  # its runs are being stopped, then its data is dropped
+    CREATING = "creating", "being created"  # a provisioner makes its schema and role
+    ACTIVE = "active", "active"  # takes requests and runs
+    SUSPENDED = "suspended", "suspended"  # takes no new work; what runs may end
+    DELETING = "deleting", "being deleted"  # workers stop its runs
+    PURGING = (
+        "purging",
+        "being purged",
+    )  # nothing of it runs; a provisioner drops its schema and role
 
     @classmethod
     def open(cls) -> "frozenset[TenantStatus]":
@@ -17,5 +22,10 @@ class TenantStatus(TextChoices):
 
     @classmethod
     def any(cls) -> "frozenset[TenantStatus]":
-        """For links and closes: what was begun may end."""
-        return frozenset(cls)
+        """Those with a schema, for links and closes: what was begun may end."""
+        return frozenset({cls.ACTIVE, cls.SUSPENDED, cls.DELETING})
+
+    @classmethod
+    def for_provisioner(cls) -> "frozenset[TenantStatus]":
+        """Those that a provisioner acts on."""
+        return frozenset({cls.CREATING, cls.PURGING})

@@ -48,12 +48,12 @@ def django_db_setup(servers: None, django_db_blocker: DjangoDbBlocker) -> None:
     with django_db_blocker.unblock():
         from orchestrator.celery import app
         from tenants.provisioning import migrate
-        from tenants.services.tenants import create_tenant
+        from tests.factories import make_tenant
 
         app.set_default()
-        migrate()
+        assert migrate() == []
         for schema in STANDING_TENANTS:
-            create_tenant(schema=schema, trusted=True, actor="tests")
+            make_tenant(schema, trusted=True)
 
 
 @pytest.fixture
@@ -69,6 +69,15 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
         for connection in connections.all(initialized_only=True):
             connection.close()
     wipe()
+
+
+@pytest.fixture
+def provisioner(database: None) -> Iterator[None]:
+    """A provisioner works beside the test."""
+    from tests.provisioners import running_provisioner
+
+    with running_provisioner():
+        yield
 
 
 @pytest.fixture
@@ -155,7 +164,7 @@ def wipe() -> None:
         tables += [
             "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "ledger_issued",
             "tenants_auditentry", "tenants_apikey", "tenants_membership", "tenants_user", "django_session",
-            "django_admin_log",
+            "tenants_formertenant", "django_admin_log",
         ]  # fmt: skip
         connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
         gone = [row[0] for row in rows if row[1] not in STANDING_TENANTS]
@@ -164,8 +173,12 @@ def wipe() -> None:
         )
         connection.execute("DELETE FROM tenants_tenant WHERE id = ANY(%s)", [gone])
         connection.execute(
-            "UPDATE tenants_tenant SET status = 'active', trusted = true, required_isolation = 'shared'"
+            "UPDATE tenants_tenant SET status = 'active', trusted = true, required_isolation = 'shared', "
+            "provisioning_error = '', provisioning_failures = 0, provisioning_after = NULL"
         )
         connection.execute("UPDATE tenants_quota SET max_running = 5, budget = '{}'")
         for tenant_id in gone:
-            connection.execute(f'DROP ROLE IF EXISTS "isolane_t_{tenant_id}"')
+            role = f"isolane_t_{tenant_id}"
+            if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                connection.execute(f'DROP OWNED BY "{role}"')
+                connection.execute(f'DROP ROLE "{role}"')

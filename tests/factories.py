@@ -28,10 +28,20 @@ from isolane.protocol import NodeDescription, dump
 from isolane.results import StepResult
 from resources.runtimes.stub import Behaviour, StubBackend, succeeds
 from tenants.models import Quota
+from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.selectors import tenant_by_schema
+from tenants.services.tenants import create_tenant
 
 LEVEL = "shared"
 WORK = "work"  # the node that every step uses unless said otherwise
+
+
+def make_tenant(schema: str, **said: Any) -> TenantRef:
+    """A tenant that takes work: asked for, and made by a provisioner in this process."""
+    create_tenant(schema=schema, actor="tests", **said)
+    work_off()
+    return tenant_by_schema(schema)
 
 
 def make_machine(

@@ -106,14 +106,16 @@ def _point_at(servers: EmbeddedServers) -> None:
 def _chaos(servers: Servers, customer: Customer, logs: Path, size: "Size") -> "Aftermath":
     from bench.chaos.chaos import Chaos  # noqa: PLC0415 - models need Django set up
     from bench.chaos.judge import Judge  # noqa: PLC0415
+    from tenants.provisioner import work_off  # noqa: PLC0415
     from tenants.provisioning import migrate  # noqa: PLC0415
+    from tenants.selectors import tenant_by_schema  # noqa: PLC0415
     from tenants.services.tenants import create_tenant  # noqa: PLC0415
 
     migrate()
-    tenants = [
+    for schema in plan.TENANTS:
         create_tenant(schema=schema, trusted=True, max_running=QUOTA, actor="chaos")
-        for schema in plan.TENANTS
-    ]
+    work_off()
+    tenants = [tenant_by_schema(schema) for schema in plan.TENANTS]
     with tempfile.TemporaryDirectory(prefix="isolane-chaos-") as home:
         chaos = Chaos(tenants, servers, Judge(customer), size, logs=logs, home=Path(home), say=_say)
         return chaos.unleash()

@@ -109,14 +109,16 @@ def _storm(servers: EmbeddedServers, customer: Customer, folder: Path, **size: A
     setup_django()
     from bench.storm.leftovers import FarSides  # noqa: PLC0415 - models need Django set up
     from bench.storm.storm import Size, raise_storm  # noqa: PLC0415
+    from tenants.provisioner import work_off  # noqa: PLC0415
     from tenants.provisioning import migrate  # noqa: PLC0415
+    from tenants.selectors import tenant_by_schema  # noqa: PLC0415
     from tenants.services.tenants import create_tenant  # noqa: PLC0415
 
     migrate()
-    tenants = [
+    for schema in plan.TENANTS:
         create_tenant(schema=schema, trusted=True, max_running=QUOTA, actor="storm")
-        for schema in plan.TENANTS
-    ]
+    work_off()
+    tenants = [tenant_by_schema(schema) for schema in plan.TENANTS]
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder().serving())
         cache = stack.enter_context(redis.Redis.from_url(servers.cache_url, decode_responses=True))

@@ -1,24 +1,30 @@
-"""Deleting a tenant, step by step: its runs are stopped, then its data is dropped."""
+"""Stopping the runs of tenants that are being deleted; a provisioner then drops what they had."""
 
 from executions.placement.models import Ticket
 from executions.states import TicketState
 from resources.ledger.models import Issued
-from tenants.provisioning import has_owner
+from tenants.failures import note_failure
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenants_being_deleted
-from tenants.services.tenants import purge_tenant
+from tenants.services.tenants import hand_to_provisioner
+from tenants.statuses import TenantStatus
 
 
 def advance_deletions() -> None:
-    """Go on with every tenant that is being deleted; needs a process that was given the owner's URL."""
+    """Go on with every tenant that is being deleted; one that fails keeps no other waiting."""
     with platform_scope():
         tenants = tenants_being_deleted()
     for tenant in tenants:
-        advance_deletion(tenant)
+        try:
+            advance_deletion(tenant)
+        except Exception as error:  # noqa: BLE001 - kept on its row, logged, and tried again later
+            with platform_scope():
+                status = TenantStatus.DELETING
+                note_failure(tenant.id, error, status=status, doing="stopping the runs of")
 
 
 def advance_deletion(tenant: TenantRef) -> bool:
-    """Stop its runs and, once none holds a slot or a credential, drop it; true when it is gone."""
+    """Stop its runs and, once none holds a slot or a credential, hand it to a provisioner; true when that is done."""
     with platform_scope():
         tickets = Ticket.objects.filter(tenant_id=tenant.id)
         tickets.filter(state=TicketState.PLACED).update(cancel_requested=True)
@@ -29,7 +35,5 @@ def advance_deletion(tenant: TenantRef) -> bool:
         if tickets.exists() or issued.filter(swept=False).exists():
             return False
         issued.delete()
-    if not has_owner():
-        return False
-    purge_tenant(tenant)
+        hand_to_provisioner(tenant)
     return True

@@ -43,7 +43,8 @@ class Progress:
 def rotate(*, actor: str) -> Iterator[Progress]:
     """Rotate every tenant's sealed values, also those of suspended ones; yields after each tenant."""
     with platform_scope():
-        tenants = [tenant.ref for tenant in all_tenants()]
+        with_schema = [one for one in all_tenants() if one.status in TenantStatus.any()]
+        tenants = [tenant.ref for tenant in with_schema]
     for number, tenant in enumerate(tenants, start=1):
         result = _rotate_tenant(tenant, actor)
         yield Progress(tenant=tenant.schema, result=result, done=number, total=len(tenants))

@@ -1,5 +1,6 @@
 """`isolane demo`: everything once, from an empty machine to finished runs of two tenants."""
 
+import contextlib
 import json
 import os
 import time
@@ -138,13 +139,12 @@ def _prepare_tenant(
 ) -> "TenantRef":
     from executions.services.blueprints import publish  # noqa: PLC0415 - needs the stack's settings
     from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
-    from tenants.selectors import tenant_by_schema  # noqa: PLC0415 - likewise
     from tenants.services.tenants import TenantExists, create_tenant  # noqa: PLC0415 - likewise
+    from tenants.waiting import wait_until_active  # noqa: PLC0415 - likewise
 
-    try:
-        tenant = create_tenant(schema=schema, trusted=True, actor=ACTOR)
-    except TenantExists:  # on external servers, from an earlier demo
-        tenant = tenant_by_schema(schema)
+    with contextlib.suppress(TenantExists):  # on external servers, from an earlier demo
+        create_tenant(schema=schema, trusted=True, actor=ACTOR)
+    tenant = wait_until_active(schema)
     defined = define(tenant, customer, cache=bool(settings.CACHE_URL)) if customer else []
     with tenant_scope(tenant):
         for name in blueprints:

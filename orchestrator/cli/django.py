@@ -12,11 +12,12 @@ UNBOUNDED = 400
 CONSOLE = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNBOUNDED)
 
 
-def setup_django() -> None:
+def setup_django(*, quiet: bool = True) -> None:
     """Load settings, apps and the Celery application; no server is asked for anything."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
-    quiet = "ISOLANE_LOG_LEVEL" not in os.environ
-    os.environ.setdefault("ISOLANE_LOG_LEVEL", "ERROR")
+    quiet = quiet and "ISOLANE_LOG_LEVEL" not in os.environ
+    if quiet:
+        os.environ["ISOLANE_LOG_LEVEL"] = "ERROR"
     try:
         django.setup()
     finally:

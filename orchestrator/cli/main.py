@@ -26,6 +26,7 @@ class Entry:
     at: str
     help: str
     django: bool = True
+    quiet: bool = True  # logs errors alone, unless ISOLANE_LOG_LEVEL says more
 
 
 COMMANDS = {
@@ -62,6 +63,11 @@ COMMANDS = {
         at="norp:norp", help="Run the NORP-006 compliance tests against the platform that runs."
     ),
     "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
+    "provisioner": Entry(
+        at="servers:provisioner",
+        help="Make, migrate and delete tenants' schemas, until stopped.",
+        quiet=False,
+    ),
     "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
     "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),
 }
@@ -80,7 +86,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         if entry.django:
-            setup_django()
+            setup_django(quiet=entry.quiet)
         module, name = entry.at.split(":")
         command: click.Command = getattr(import_module(f"orchestrator.cli.{module}"), name)
         return command

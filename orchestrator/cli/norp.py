@@ -23,7 +23,6 @@ from orchestrator.norp.stand import NotRun
 from orchestrator.norp.suite import Target, run_tests
 from orchestrator.norp.targets import cache_target, database_target, require_cache
 from tenants.isolation import Isolation
-from tenants.provisioning import has_owner
 from tenants.scope import TenantRef
 from tenants.selectors import tenant_by_schema
 
@@ -50,7 +49,7 @@ def norp(*, tenant: str | None, level: str | None, database: str | None, as_json
     Probes run as ordinary executions. What they leave is looked for at the far side: in the run cache and, with
     --database, in that database. Without --tenant they run in two temporary tenants, which are deleted at the end. With
     --tenant that tenant keeps blueprints named norp.*, their runs, and the definition norp-cache; a second, temporary
-    tenant is compared with where this terminal may make one.
+    tenant is compared with it. Temporary tenants need a provisioner that runs.
 
     Exit 0 if every demand holds, 1 if one does not, 2 if the tests could not be run.
     """
@@ -77,7 +76,7 @@ def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
     with ExitStack() as stack:
         if named:
             subject = tenant_by_schema(named)
-            other = stack.enter_context(_guest()) if has_owner() else None
+            other = stack.enter_context(_guest())
         else:
             subject, other = stack.enter_context(_guest()), stack.enter_context(_guest())
         yield subject, other

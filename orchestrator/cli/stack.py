@@ -32,7 +32,7 @@ def say(line: str) -> None:
 @click.option("--port", default=8000, show_default=True, help="For web; another if it is taken.")
 @click.option("--flower-port", default=5555, show_default=True, help="Another if it is taken.")
 def up(workers: int, port: int, flower_port: int) -> None:
-    """Run servers, web, workers and Flower until Ctrl-C; data is kept between starts.
+    """Run servers, web, workers, a provisioner and Flower until Ctrl-C; data is kept between starts.
 
     PostgreSQL, Valkey and the run cache are embedded unless DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL name others;
     beside those, ISOLANE_CACHE_URL names a run cache.
@@ -59,7 +59,8 @@ def prepare_platform(stack: Stack) -> str | None:
     from tenants.services.users import ensure_admin  # noqa: PLC0415 - likewise
 
     say("migrating")
-    migrate()
+    for failed in migrate():
+        say(f"tenant {failed.schema} could not be migrated: {failed.error}")
     password = stack.secrets.admin_password
     return password if ensure_admin(username="admin", password=password) else None
 

@@ -1,20 +1,21 @@
 """`isolane tenants`."""
 
-import time
-
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from executions.services.offboarding import advance_deletion
 from orchestrator.cli.django import CONSOLE, actor
 from orchestrator.cli.platform import PlatformGroup
-from orchestrator.core.errors import InvalidInput, Unavailable
+from orchestrator.cli.texts import plain
+from orchestrator.core.errors import InvalidInput
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
 from tenants.scope import platform_scope
-from tenants.selectors import all_tenants, tenant_by_schema, tenants_being_deleted
+from tenants.selectors import all_tenants, tenant_by_schema
 from tenants.services.tenants import create_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
+from tenants.waiting import wait_until_active, wait_until_gone
 
 WAIT_SECONDS = 120
 
@@ -39,10 +40,22 @@ def tenants() -> None:
     help="The weakest isolation that its runs may have.",
 )
 @click.option("--max-running", default=5, show_default=True, help="Runs at the same time.")
+@click.option(
+    "--reuse-name",
+    is_flag=True,
+    help="Take the name of a deleted tenant; secrets named env: and file: that it left are the new one's.",
+)
 def create(
-    *, schema: str, name: str, domain: str, trusted: bool, isolation: str, max_running: int
+    *,
+    schema: str,
+    name: str,
+    domain: str,
+    trusted: bool,
+    isolation: str,
+    max_running: int,
+    reuse_name: bool,
 ) -> None:
-    """Make the tenant SCHEMA: a schema, a database role, a domain and a quota."""
+    """Make the tenant SCHEMA: a domain and a quota, then, by a provisioner, a schema and a database role."""
     create_tenant(
         schema=schema,
         name=name,
@@ -50,8 +63,11 @@ def create(
         trusted=trusted,
         required_isolation=Isolation(isolation),
         max_running=max_running,
+        reuse_name=reuse_name,
         actor=actor(),
     )
+    with CONSOLE.status(f"Waiting for a provisioner to make {schema}"):
+        wait_until_active(schema)
     click.echo(
         f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first --role author"
     )
@@ -100,7 +116,15 @@ def set_(
 def list_() -> None:
     """List all tenants."""
     table = Table(
-        "tenant", "name", "status", "trusted", "isolation", "max running", "budget", "domains"
+        "tenant",
+        "name",
+        "status",
+        "trusted",
+        "isolation",
+        "max running",
+        "budget",
+        "domains",
+        "problem",
     )
     with platform_scope():
         for tenant in all_tenants():
@@ -111,6 +135,7 @@ def list_() -> None:
             table.add_row(
                 tenant.schema_name, tenant.name, tenant.status, "yes" if tenant.trusted else "no",
                 tenant.required_isolation, str(tenant.quota.max_running), budget, domains,
+                escape(plain(tenant.provisioning_error)),
             )  # fmt: skip
     CONSOLE.print(table)
 
@@ -144,7 +169,9 @@ def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
         raise click.ClickException(f"Nothing was deleted: {confirm!r} is not {schema!r}.")
     _set_status(schema, TenantStatus.DELETING)
     if wait:
-        _wait_until_gone(schema)
+        with CONSOLE.status(f"Stopping {schema}'s runs and dropping its data"):
+            wait_until_gone(schema, advance_deletion, seconds=WAIT_SECONDS)
+        click.echo(f"Tenant {schema} is gone.")
 
 
 def _budget(text: str) -> tuple[str, Amount | None]:
@@ -162,19 +189,4 @@ def _budget(text: str) -> tuple[str, Amount | None]:
 
 def _set_status(schema: str, status: TenantStatus) -> None:
     set_status(schema=schema, status=status, actor=actor())
-    click.echo(f"Tenant {schema} is {status}.")
-
-
-def _wait_until_gone(schema: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    with CONSOLE.status(f"Stopping {schema}'s runs and dropping its data"):
-        while time.monotonic() < deadline:
-            with platform_scope():
-                left = [tenant for tenant in tenants_being_deleted() if tenant.schema == schema]
-            if not left or advance_deletion(left[0]):
-                click.echo(f"Tenant {schema} is gone.")
-                return
-            time.sleep(0.5)
-    raise Unavailable(
-        f"Tenant {schema} still has runs after {WAIT_SECONDS} s; its deletion goes on."
-    )
+    click.echo(f"Tenant {schema} is {status.label}.")

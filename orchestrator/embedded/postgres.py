@@ -83,6 +83,10 @@ class EmbeddedPostgres:
                 owner_password=self._secrets.postgres_owner_password,
                 login_password=self._secrets.postgres_login_password,
             )
+        with psycopg.connect(
+            self.superuser_url, dbname=postgres_roles.DATABASE, autocommit=True
+        ) as connection:
+            postgres_roles.bootstrap_database(connection)
 
     @property
     def _all_settings(self) -> dict[str, str]:

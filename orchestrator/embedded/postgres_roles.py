@@ -16,6 +16,14 @@ OWNER_ATTRIBUTES = sql.SQL(
 LOGIN_ATTRIBUTES = sql.SQL(
     "LOGIN NOINHERIT NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS"
 )
+# The databases that every server has, and that everybody may connect to unless told otherwise.
+OTHER_DATABASES = sql.SQL("REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC")
+# Large objects are the one thing that a tenant's role could create.
+LARGE_OBJECTS = sql.SQL(
+    "REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), "
+    "lo_put(oid, bigint, bytea), lowrite(integer, bytea), lo_truncate(integer, integer), "
+    "lo_truncate64(integer, bigint) FROM PUBLIC"
+)
 
 
 def bootstrap(
@@ -25,6 +33,12 @@ def bootstrap(
     _ensure_role(connection, OWNER, OWNER_ATTRIBUTES, owner_password)
     _ensure_role(connection, LOGIN, LOGIN_ATTRIBUTES, login_password)
     _ensure_database(connection)
+    connection.execute(OTHER_DATABASES)
+
+
+def bootstrap_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Take from everybody what nobody needs in the platform's database; `connection` is a superuser's to it."""
+    connection.execute(LARGE_OBJECTS)
 
 
 def _ensure_role(

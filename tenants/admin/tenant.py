@@ -16,13 +16,20 @@ from tenants.services.audit import record
 from tenants.services.tenants import MAX_RUNNING, create_tenant, set_status
 from tenants.statuses import TenantStatus
 
+FORM_FIELDS = ("schema_name", "name", "trusted", "required_isolation")
+
 
 class TenantForm(forms.ModelForm[Tenant]):
     """Checks the schema's name before anything is made."""
 
+    reuse_name = forms.BooleanField(
+        required=False,
+        help_text="Take the name of a deleted tenant; secrets named env: and file: that it left are the new one's.",
+    )
+
     class Meta:
         model = Tenant
-        fields = ("schema_name", "name", "trusted", "required_isolation")
+        fields = FORM_FIELDS
 
     def clean_schema_name(self) -> str:
         """The same rule as everywhere."""
@@ -78,10 +85,11 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
         "required_isolation",
         "max_running",
         "created_at",
+        "provisioning_error",
     )
     list_filter = ("status", "trusted", "required_isolation")
     search_fields = ("schema_name", "name")
-    readonly_fields = ("status", "created_at")
+    readonly_fields = ("status", "provisioning_error", "schema_version", "created_at")
     actions = ("suspend", "resume")
     delete_confirmation_template = "admin/tenants/tenant/delete_confirmation.html"
 
@@ -98,15 +106,19 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
         """A schema keeps its name."""
         return (*self.readonly_fields, "schema_name") if obj else self.readonly_fields
 
+    def get_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        """A name is chosen once; how it stands is shown once there is something."""
+        return (*FORM_FIELDS, *self.readonly_fields) if obj else (*FORM_FIELDS, "reuse_name")
+
     def get_inlines(self, request: HttpRequest, obj: Tenant | None) -> Any:
         """What is made with the tenant is changed later."""
         return [QuotaInline, DomainInline] if obj else []
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
-        """Make the schema and role too, when it is new."""
+        """Save what the form has and nothing else, since a provisioner writes to the row, too; or ask for a new one."""
         actor = f"user:{request.user.get_username()}"
         if change:
-            super().save_model(request, obj, form, change)
+            obj.save(update_fields=[name for name in form.cleaned_data if name in FORM_FIELDS])
             record(
                 action="tenant.change",
                 actor=actor,
@@ -119,10 +131,15 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
             name=obj.name,
             trusted=obj.trusted,
             required_isolation=Isolation(obj.required_isolation),
+            reuse_name=form.cleaned_data["reuse_name"],
             actor=actor,
         )
         obj.pk = made.id
         obj._state.adding = False
+        message = (
+            f"Tenant {obj.schema_name} is being created; it takes work once its status is active."
+        )
+        self.message_user(request, message, messages.INFO)
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
@@ -193,6 +210,6 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
         return super().delete_view(request, object_id, extra_context)
 
     def delete_model(self, request: HttpRequest, obj: Tenant) -> None:
-        """Begin; a worker stops its runs and drops its schema and role."""
+        """Begin; workers stop its runs, then a provisioner drops its schema and role."""
         actor = f"user:{request.user.get_username()}"
         set_status(schema=obj.schema_name, status=TenantStatus.DELETING, actor=actor)

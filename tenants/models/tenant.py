@@ -10,7 +10,7 @@ from tenants.statuses import TenantStatus
 
 
 class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants has no annotations
-    """Made by tenants.provisioning, never by save(): the row, the schema and the role come and go together."""
+    """The row is made by a service, and is the request to a provisioner to make, migrate or drop schema and role."""
 
     auto_create_schema = False
     auto_drop_schema = False
@@ -19,7 +19,7 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
     schema_name = models.CharField("schema", max_length=41, unique=True)
     name = models.CharField(max_length=200)
     status = models.CharField(
-        max_length=16, choices=TenantStatus.choices, default=TenantStatus.ACTIVE
+        max_length=16, choices=TenantStatus.choices, default=TenantStatus.CREATING
     )
     trusted = models.BooleanField(
         default=False, help_text="May share a long-lived process with other trusted tenants' runs."
@@ -31,6 +31,16 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
         help_text="The weakest isolation this tenant's runs may have.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    schema_version = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Which migrations its schema has; empty while it has no schema.",
+    )
+    provisioning_error = models.CharField(
+        max_length=500, blank=True, help_text="Why it could not be made, migrated or deleted."
+    )
+    provisioning_failures = models.PositiveIntegerField(default=0)
+    provisioning_after = models.DateTimeField(null=True, help_text="Not tried again before.")
 
     class Meta:
         ordering = ("schema_name",)
@@ -49,6 +59,12 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
                 name="tenant_deleting",
                 condition=models.Q(status=TenantStatus.DELETING),
             ),
+            models.Index(
+                fields=("id",),
+                name="tenant_for_provisioner",
+                condition=models.Q(status__in=sorted(TenantStatus.for_provisioner())),
+            ),
+            models.Index(fields=("schema_version",), name="tenant_schema_version"),
         )
 
     def __str__(self) -> str:

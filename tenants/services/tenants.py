@@ -4,28 +4,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, ProgrammingError, transaction
+from django.db import IntegrityError, transaction
 from psycopg import Error as DbError
-from psycopg.errors import DuplicateSchema
 
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
 from tenants.budgets import Amount, changed_budget
+from tenants.failures import NO_FAILURE
 from tenants.isolation import Isolation
-from tenants.models import Domain, Quota, Tenant
+from tenants.models import Domain, FormerTenant, Quota, Tenant
 from tenants.names import check_domain, check_label, check_schema_name, default_domain
-from tenants.provisioning import OWNER, create_schema, drop_schema, owner_connection
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.audit import record
 from tenants.statuses import TenantStatus
 
 NAME_LENGTH = 200
 MAX_RUNNING = 10_000
+_WORKING = (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
+_DELETABLE = (*_WORKING, TenantStatus.CREATING)
 
 
 class TenantExists(Conflict):
     """The schema or domain is taken."""
 
     code = "tenant_exists"
+
+
+class NameWasUsed(Conflict):
+    """A deleted tenant had this name."""
+
+    code = "tenant_name_was_used"
 
 
 def create_tenant(
@@ -37,46 +44,32 @@ def create_tenant(
     trusted: bool = False,
     required_isolation: Isolation = Isolation.SHARED,
     max_running: int = 5,
+    reuse_name: bool = False,
 ) -> TenantRef:
-    """Make a tenant with its schema, role, domain and quota; all or nothing."""
+    """Write the rows of a new tenant; a provisioner makes its schema and role, then it is active."""
     check_schema_name(schema)
     check_label(name, most=NAME_LENGTH)
     _check_max_running(max_running)
     host = check_domain(domain or default_domain(schema, settings.BASE_HOST))
-    owner_connection()
     try:
-        with transaction.atomic(using=OWNER):
+        with platform_scope(), transaction.atomic():
+            if not reuse_name:
+                _check_never_used(schema)
             tenant = Tenant(
                 schema_name=schema,
                 name=name or schema,
                 trusted=trusted,
                 required_isolation=required_isolation,
             )
-            Tenant.objects.using(OWNER).bulk_create([tenant])
-            Domain.objects.using(OWNER).bulk_create(
-                [Domain(tenant=tenant, domain=host, is_primary=True)]
-            )
-            Quota.objects.using(OWNER).create(tenant=tenant, max_running=max_running)
-            create_schema(tenant.pk, schema)
+            Tenant.objects.bulk_create([tenant])
+            Domain.objects.bulk_create([Domain(tenant=tenant, domain=host, is_primary=True)])
+            Quota.objects.create(tenant=tenant, max_running=max_running)
             ref: TenantRef = tenant.ref
-            record(
-                action="tenant.create",
-                actor=actor,
-                tenant=ref,
-                subject=schema,
-                using=OWNER,
-                domain=host,
-            )
+            record(action="tenant.create", actor=actor, tenant=ref, subject=schema, domain=host)
     except IntegrityError as error:
         table = error.__cause__.diag.table_name if isinstance(error.__cause__, DbError) else ""
         taken = f"domain {host!r}" if table == Domain._meta.db_table else f"schema {schema!r}"
         raise TenantExists(f"The {taken} is taken by another tenant; choose another.") from None
-    except ProgrammingError as error:
-        if not isinstance(error.__cause__, DuplicateSchema):
-            raise
-        raise TenantExists(
-            f"The database has a schema {schema!r} that is no tenant's; choose another name."
-        ) from None
     return ref
 
 
@@ -108,32 +101,30 @@ def update_tenant(
 
 def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
     """Suspend or resume a tenant, or begin to delete it; a tenant being deleted stays so."""
+    deleting = status == TenantStatus.DELETING
+    may_change = _DELETABLE if deleting else _WORKING
+    # What went wrong before is no reason to wait with the deletion.
+    also = NO_FAILURE if deleting else {}
     with platform_scope(), transaction.atomic():
-        changed = (
-            Tenant.objects.filter(schema_name=schema)
-            .exclude(status=TenantStatus.DELETING)
-            .update(status=status)
+        changed = Tenant.objects.filter(schema_name=schema, status__in=may_change).update(
+            status=status, **also
         )
         tenant = Tenant.objects.filter(schema_name=schema).first()
         if tenant is None:
             raise _no_tenant(schema)
-        if not changed and status != TenantStatus.DELETING:
-            raise Conflict(
-                f"Tenant {schema!r} is being deleted; that cannot be undone.", field="schema"
-            )
+        if not changed and not deleting:
+            raise _not_now(tenant)
         if changed:
             record(action=f"tenant.{status}", actor=actor, tenant=tenant.ref, subject=schema)
         ref: TenantRef = tenant.ref
     return ref
 
 
-def purge_tenant(tenant: TenantRef) -> None:
-    """Drop what a tenant had: schema, role, and the rows in public. Its runs have been ended before."""
-    drop_schema(tenant.id, tenant.schema)
-    with platform_scope(), transaction.atomic():
-        gone, _ = Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).delete()
-        if gone:
-            record(action="tenant.purged", actor="system", tenant=tenant, subject=tenant.schema)
+def hand_to_provisioner(tenant: TenantRef) -> None:
+    """Have a tenant dropped whose runs have all ended; in the caller's scope."""
+    Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).update(
+        status=TenantStatus.PURGING, **NO_FAILURE
+    )
 
 
 def _change_quota(
@@ -163,3 +154,25 @@ def _no_tenant(schema: str) -> NotFound:
     return NotFound(
         f"There is no tenant {schema!r}; 'isolane tenants list' shows them.", field="schema"
     )
+
+
+def _not_now(tenant: Tenant) -> Conflict:
+    if tenant.status == TenantStatus.CREATING:
+        return Conflict(
+            f"Tenant {tenant.schema_name!r} is being created; wait until it is active, or delete it.",
+            field="schema",
+        )
+    return Conflict(
+        f"Tenant {tenant.schema_name!r} is being deleted; that cannot be undone.", field="schema"
+    )
+
+
+def _check_never_used(schema: str) -> None:
+    former = FormerTenant.objects.filter(schema_name=schema).first()
+    if former is not None:
+        raise NameWasUsed(
+            f"A tenant {schema!r} was deleted on {former.purged_at:%Y-%m-%d}. Secrets that definitions name as env: "
+            "and file: are found by the tenant's name: remove what the former tenant had there, then say that the "
+            f"name may be used again ('isolane tenants create {schema} --reuse-name'), or choose another name.",
+            field="schema",
+        )

@@ -12,10 +12,10 @@ def main(names: list[str]) -> None:
     from tenants.provisioning import migrate
     from tenants.roles import Role
     from tenants.services.api_keys import create_api_key
-    from tenants.services.tenants import create_tenant
+    from tests.factories import make_tenant
 
     migrate()
-    tenants = [create_tenant(schema=name, trusted=True, actor="tests") for name in names]
+    tenants = [make_tenant(name, trusted=True) for name in names]
     keys = {
         tenant.schema: create_api_key(tenant=tenant, name="own", role=Role.AUTHOR, actor="tests")
         for tenant in tenants

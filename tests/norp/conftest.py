@@ -20,6 +20,7 @@ from tests.conftest import wipe
 from tests.customer import Customer
 from tests.norp.far_books import Books, Requests, ServerLog, recorder_side
 from tests.plugin import SERVERS
+from tests.provisioners import running_provisioner
 from tests.recorder import Recorder
 from tests.waiting import wait_for
 
@@ -41,11 +42,12 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 
 @pytest.fixture(scope="module")
 def worker(database: None) -> Iterator[WorkerProcess]:
-    """One that serves the whole module."""
+    """One that serves the whole module, and a provisioner beside it."""
     worker = WorkerProcess()
     try:
         wait_for(worker.row, "the worker to register", 30)
-        yield worker
+        with running_provisioner():
+            yield worker
     finally:
         worker.stop()
 

@@ -9,10 +9,11 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
+from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services.api_keys import create_api_key, find_api_key
-from tenants.services.tenants import create_tenant
+from tests.factories import make_tenant
 from tests.integration.tenants.web import staff, visitor
 
 Server = psycopg.Connection[tuple[object, ...]]
@@ -56,8 +57,13 @@ def entries(action: str) -> list[tuple[str, str]]:
 
 # --- making tenants
 def test_a_tenant_made_in_the_admin_is_a_whole_one(operator: Client, superuser: Server) -> None:
-    assert "was added successfully" in add(operator, schema_name="initech", trusted="on")
+    shown = add(operator, schema_name="initech", trusted="on")
+    assert "was added successfully" in shown
+    assert "Tenant initech is being created" in shown
+    assert tenant_by_schema("initech").status == "creating"
+    work_off()
     made = tenant_by_schema("initech")
+    assert made.status == "active"
     assert tenant_by_host("initech.isolane.test") == made
     found = superuser.execute(
         "SELECT has_schema_privilege(%s, 'initech', 'USAGE')", [f"isolane_t_{made.id}"]
@@ -87,7 +93,7 @@ def test_a_name_that_cannot_be_had_is_explained(
 
 
 def test_what_the_service_refuses_is_explained(operator: Client) -> None:
-    create_tenant(schema="other", domain="initech.isolane.test", actor="tests")
+    make_tenant("other", domain="initech.isolane.test")
     shown = add(operator, schema_name="initech")
     assert "The domain &#x27;initech.isolane.test&#x27; is taken" in shown
     with platform_scope():
@@ -138,7 +144,7 @@ def test_a_quota_has_a_range(operator: Client, acme: TenantRef, wrong: str) -> N
 
 
 def test_a_budget_is_set_and_emptied_for_one_tenant(operator: Client) -> None:
-    initech = create_tenant(schema="initech", actor="tests")
+    initech = make_tenant("initech")
 
     def budgets() -> dict[str, object]:
         with platform_scope():

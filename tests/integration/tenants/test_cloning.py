@@ -5,18 +5,21 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
+from django.db import transaction
 from psycopg import sql
 
 from tenants.cloning import CannotClone
-from tenants.provisioning import (
+from tenants.owner import OWNER, owner_connection
+from tenants.provisioning import migrate_new_schema
+from tenants.schemas import (
+    create_schema,
     create_tenant_role,
+    drop_role,
     drop_schema,
-    migrate_new_schema,
-    owner_connection,
     tenant_grants,
 )
 from tenants.scope import TenantRef
-from tenants.services.tenants import create_tenant
+from tests.factories import make_tenant
 from tests.integration.tenants.catalogue import described, dumped
 from tests.plugin import SERVERS
 
@@ -34,7 +37,7 @@ class Made:
 
 @pytest.fixture
 def cloned(database: None) -> Made:
-    tenant = create_tenant(schema="cloned", actor="tests")
+    tenant = make_tenant("cloned")
     return Made("cloned", f"isolane_t_{tenant.id}")
 
 
@@ -47,7 +50,9 @@ def migrated(database: None) -> Iterator[Made]:
         for statement in tenant_grants("migrated", role):
             cursor.execute(statement)
     yield Made("migrated", role)
-    drop_schema(NOBODYS_ID, "migrated")
+    with transaction.atomic(using=OWNER):
+        drop_schema("migrated")
+        assert drop_role(NOBODYS_ID)
 
 
 def test_pg_dump_finds_no_difference(cloned: Made, migrated: Made) -> None:
@@ -144,8 +149,13 @@ def rich_template(database: None) -> Iterator[None]:
 
 @pytest.mark.usefixtures("rich_template")
 def test_whatever_tables_can_be_is_copied() -> None:
-    create_tenant(schema="rich", actor="tests")
+    make_tenant("rich")
     assert dumped("rich", "--no-privileges") == dumped("_template", "--no-privileges")
+
+
+def clone() -> None:
+    with transaction.atomic(using=OWNER):
+        create_schema(NOBODYS_ID, "half")
 
 
 # --- what is not copied is refused, never left out without a word
@@ -170,7 +180,7 @@ def test_what_cannot_be_copied_is_refused_by_name(
     superuser.execute(f"CREATE {definition}")
     try:
         with pytest.raises(CannotClone, match=r"holds what cloning does not copy: \w+ odd\b"):
-            create_tenant(schema="half", actor="tests")
+            clone()
     finally:
         superuser.execute(f"DROP {kind} _template.odd")
 
@@ -190,6 +200,6 @@ def test_a_tables_trait_that_cannot_be_copied_is_refused(
     superuser.execute(change.format("_template.executions_step"))
     try:
         with pytest.raises(CannotClone, match=r"executions_step|rule odd"):
-            create_tenant(schema="half", actor="tests")
+            clone()
     finally:
         superuser.execute(back.format("_template.executions_step"))

@@ -11,8 +11,8 @@ from django.db import InterfaceError, OperationalError, connection, connections,
 
 from executions.models import Blueprint
 from tenants.models import Tenant
+from tenants.owner import owner_connection
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.provisioning import owner_connection
 from tenants.scope import TenantRef, login_scope, platform_scope, tenant_scope
 from tenants.statement import fetch_row
 from tests.integration.executions.statements import counted

@@ -1,134 +1,31 @@
-"""A tenant is made whole or not at all; migrations reach every tenant; no role can do more than it should."""
-
-from collections.abc import Callable
+"""Migrations reach every tenant, whichever of them fails; no role can do more than it should."""
 
 import psycopg
 import pytest
 from django.conf import settings
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from executions.models import Blueprint
-from tenants import provisioning
-from tenants.cloning import CannotClone
-from tenants.models import AuditEntry, Domain, Quota, Tenant
-from tenants.provisioning import (
-    OwnerNeeded,
-    create_schema,
-    drop_schema,
-    ensure_login_role,
-    migrate,
-    owner_connection,
-)
-from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tenants.services import tenants as service
-from tenants.services.tenants import TenantExists, create_tenant
+from tenants import owner, provisioning
+from tenants.exposure import exposures
+from tenants.models import Tenant
+from tenants.owner import OwnerNeeded, owner_connection
+from tenants.provisioning import ensure_login_role, migrate
+from tenants.scope import TenantRef, platform_scope
+from tests.factories import make_tenant
 from tests.integration.tenants.catalogue import dumped
+from tests.integration.tenants.outdated import outdate
 from tests.plugin import SERVERS
 
 Server = psycopg.Connection[tuple[object, ...]]
 
 
-def tenant_roles(superuser: Server) -> set[object]:
-    rows = superuser.execute("SELECT rolname FROM pg_roles WHERE rolname LIKE 'isolane_t_%'")
-    return {row[0] for row in rows.fetchall()}
-
-
-def nothing_is_left(superuser: Server, act: Callable[[], object], error: type[Exception]) -> str:
-    """Fail, find the database as it was, and return what the error said."""
-    schemas, roles = dumped(), tenant_roles(superuser)
+def versions() -> dict[str, str]:
     with platform_scope():
-        rows = {model: model.objects.count() for model in (Tenant, Domain, Quota, AuditEntry)}
-    with pytest.raises(error) as failed:
-        act()
-    assert dumped() == schemas
-    assert tenant_roles(superuser) == roles
-    with platform_scope():
-        assert {model: model.objects.count() for model in rows} == rows
-    return str(failed.value)
-
-
-# --- all or nothing
-def test_a_new_tenant_can_be_entered_and_is_empty(acme: TenantRef, globex: TenantRef) -> None:
-    with tenant_scope(acme):
-        Blueprint.objects.create(name="of-acme")
-    initech = create_tenant(schema="initech", actor="tests")
-    with tenant_scope(initech):
-        assert not Blueprint.objects.exists()
-        Blueprint.objects.create(name="of-initech")
-
-
-def test_a_template_that_cannot_be_cloned(acme: TenantRef, superuser: Server) -> None:
-    superuser.execute("CREATE VIEW _template.odd AS SELECT 1")
-    try:
-        message = nothing_is_left(
-            superuser,
-            lambda: create_tenant(schema="half", actor="tests"),
-            CannotClone,
-        )
-    finally:
-        superuser.execute("DROP VIEW _template.odd")
-    assert "relation odd" in message
-
-
-def test_a_failure_after_the_schema_was_made(
-    acme: TenantRef, superuser: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(**_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(service, "record", fail)
-    nothing_is_left(
-        superuser, lambda: create_tenant(schema="half", actor="tests"), ZeroDivisionError
-    )
-
-
-def test_a_schema_that_another_tenant_has(acme: TenantRef, superuser: Server) -> None:
-    create_tenant(schema="domain", actor="tests")  # a name that the error's own words hold
-
-    def again() -> None:
-        create_tenant(schema="domain", domain="other.isolane.test", actor="tests")
-
-    assert "The schema 'domain' is taken" in nothing_is_left(superuser, again, TenantExists)
-
-
-def test_a_domain_that_another_tenant_has(acme: TenantRef, superuser: Server) -> None:
-    def again() -> None:
-        create_tenant(schema="other", domain="Acme.isolane.test", actor="tests")
-
-    message = nothing_is_left(superuser, again, TenantExists)
-    assert "The domain 'acme.isolane.test' is taken" in message
-
-
-def test_a_schema_that_is_no_tenants(acme: TenantRef, superuser: Server) -> None:
-    superuser.execute("CREATE SCHEMA reports")
-    try:
-        message = nothing_is_left(
-            superuser, lambda: create_tenant(schema="reports", actor="tests"), TenantExists
-        )
-    finally:
-        superuser.execute("DROP SCHEMA reports")
-    assert "has a schema 'reports' that is no tenant's" in message
-
-
-def test_a_schema_is_made_only_inside_a_transaction(database: None) -> None:
-    with pytest.raises(RuntimeError, match="needs a transaction"):
-        create_schema(1, "half")
-
-
-def test_dropping_is_for_one_tenant_and_may_be_repeated(
-    acme: TenantRef, globex: TenantRef, superuser: Server
-) -> None:
-    before, roles = dumped(), tenant_roles(superuser)
-    gone = create_tenant(schema="gone", actor="tests")
-    for _ in range(2):
-        drop_schema(gone.id, gone.schema)
-    assert dumped() == before
-    assert tenant_roles(superuser) == roles
+        return dict(Tenant.objects.values_list("schema_name", "schema_version"))
 
 
 def test_without_the_owners_url_nothing_is_provisioned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provisioning, "OWNER", "nobody")
+    monkeypatch.setattr(owner, "OWNER", "nobody")
     with pytest.raises(OwnerNeeded, match="set DATABASE_OWNER_URL"):
         owner_connection()
 
@@ -137,27 +34,50 @@ def test_without_the_owners_url_nothing_is_provisioned(monkeypatch: pytest.Monke
 def test_migrating_again_changes_nothing(acme: TenantRef, globex: TenantRef) -> None:
     before = dumped()
     seen: list[str] = []
-    migrate(seen.append)
-    assert seen == ["public", "_template", "acme", "globex"]
+    assert migrate(seen.append) == []
+    assert seen == ["public", "_template"]
     assert dumped() == before
 
 
-def test_a_migration_reaches_the_tenants_there_are(acme: TenantRef, superuser: Server) -> None:
-    late = create_tenant(schema="late", actor="tests")
+def test_a_migration_reaches_all_tenants_but_the_one_that_fails(
+    acme: TenantRef, superuser: Server
+) -> None:
+    for schema in ("broken", "late"):
+        make_tenant(schema)
     whole = dumped("late")
-    owned = superuser.execute(
-        "SELECT tablename FROM pg_tables WHERE schemaname = 'late' AND tablename LIKE 'executions%'"
-    ).fetchall()
-    tables = sql.SQL(", ").join(sql.Identifier("late", str(row[0])) for row in owned)
-    superuser.execute(sql.SQL("DROP TABLE {}").format(tables))
-    superuser.execute("DELETE FROM late.django_migrations WHERE app = 'executions'")
-    assert dumped("late") != whole
+    outdate(superuser, "broken", broken=True)
+    outdate(superuser, "late")
+    seen: list[str] = []
 
-    migrate()
+    (failed,) = migrate(seen.append)
 
+    assert seen == ["public", "_template", "late"]
     assert dumped("late") == whole
-    with tenant_scope(late):  # its role has got its rights on the new tables
-        Blueprint.objects.create(name="of-late")
+    assert failed.schema == "broken"
+    assert "already exists" in failed.error
+    assert versions()["broken"] == "old"
+
+
+def test_tenants_that_a_provisioner_migrates_are_waited_for(
+    acme: TenantRef, globex: TenantRef, superuser: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = versions()["acme"]
+    superuser.execute("UPDATE tenants_tenant SET schema_version = 'old'")
+    with psycopg.connect(SERVERS.owner_url) as other:
+        other.execute("SELECT FROM tenants_tenant WHERE schema_name = 'acme' FOR UPDATE")
+
+        def other_is_done(_: float) -> None:
+            assert versions() == {"acme": "old", "globex": new}
+            other.execute(
+                "UPDATE tenants_tenant SET schema_version = %s WHERE schema_name = 'acme'", [new]
+            )
+            other.commit()
+
+        monkeypatch.setattr(provisioning.time, "sleep", other_is_done)
+        seen: list[str] = []
+        assert migrate(seen.append) == []
+    assert seen == ["public", "_template", "globex"]
+    assert versions() == {"acme": new, "globex": new}
 
 
 # --- roles
@@ -205,10 +125,9 @@ def test_a_missing_login_role_is_made_without_showing_its_password(
     with owner_connection().cursor() as cursor:
         ensure_login_role(cursor)
         ensure_login_role(cursor)  # it is as it should be
+    superuser.execute("GRANT CONNECT ON DATABASE isolane TO isolane_second_login")
     try:
-        url = make_conninfo(
-            SERVERS.login_url, user="isolane_second_login", password="hunter2", dbname="postgres"
-        )
+        url = make_conninfo(SERVERS.login_url, user="isolane_second_login", password="hunter2")
         with psycopg.connect(url) as login:
             assert login.execute("SELECT current_user").fetchone() == ("isolane_second_login",)
         shown = superuser.execute(
@@ -216,4 +135,30 @@ def test_a_missing_login_role_is_made_without_showing_its_password(
         )
         assert shown.fetchone() == (0,)
     finally:
+        superuser.execute("DROP OWNED BY isolane_second_login")
         superuser.execute("DROP ROLE isolane_second_login")
+
+
+# --- what only a superuser can take from the roles
+def test_the_login_role_reaches_no_other_database_of_the_server(database: None) -> None:
+    for name in ("postgres", "template1"):
+        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+            psycopg.connect(SERVERS.login_url, dbname=name)
+
+
+def test_what_roles_may_beyond_their_needs_is_told_with_what_mends_it(
+    acme: TenantRef, superuser: Server
+) -> None:
+    assert exposures() == []
+    superuser.execute("GRANT CONNECT ON DATABASE template1 TO PUBLIC")
+    superuser.execute("GRANT TEMPORARY ON DATABASE postgres TO isolane_login")
+    superuser.execute("GRANT EXECUTE ON FUNCTION lo_create(oid) TO PUBLIC")
+    try:
+        databases, functions = exposures()
+    finally:
+        superuser.execute("REVOKE TEMPORARY ON DATABASE postgres FROM isolane_login")
+        for sentence in (databases, functions):
+            superuser.execute(sentence.partition(": ")[2])
+    assert 'DATABASE "postgres", "template1" FROM PUBLIC' in databases
+    assert "FUNCTION lo_create(oid) FROM PUBLIC" in functions
+    assert exposures() == []

@@ -5,14 +5,14 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from tenants.provisioning import migrate_new_schema
-from tenants.services.tenants import create_tenant
+from tests.factories import make_tenant
 
 Server = psycopg.Connection[tuple[object, ...]]
 
 
 def statements_to_create(schema: str) -> int:
     with CaptureQueriesContext(connections["owner"]) as captured:
-        create_tenant(schema=schema, actor="tests")
+        make_tenant(schema)
     return len(captured)
 
 

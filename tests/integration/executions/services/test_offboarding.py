@@ -10,10 +10,11 @@ from executions.transitions.fence import Placement
 from executions.worker.lease import LeaseLoop
 from executions.worker.machine import Machine
 from tenants.models import Tenant
+from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope
-from tenants.services.tenants import create_tenant, set_status
+from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
-from tests.factories import everything_of, make_placed, make_run, run_of, ticket_of
+from tests.factories import everything_of, make_placed, make_run, make_tenant, run_of, ticket_of
 
 Server = psycopg.Connection[tuple[object, ...]]
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 @pytest.fixture
 def leaving(database: None) -> TenantRef:
     """A tenant of this test's own, which will be deleted."""
-    return create_tenant(schema="leaving", trusted=True, actor="tests")
+    return make_tenant("leaving", trusted=True)
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ def test_the_data_goes_once_the_last_run_has_ended(
     loop.turn()
     assert run_of(leaving, placed.execution_id).state == ExecutionState.CANCELLED
     advance_deletions()
+    work_off()
     assert "leaving" not in schemas(superuser)
     with platform_scope():
         assert not Tenant.objects.filter(schema_name="leaving").exists()

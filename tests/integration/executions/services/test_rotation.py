@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from executions.models import Execution, Step
 from executions.sealing import seal, unseal
+from executions.services.offboarding import advance_deletions
 from executions.services.rotation import SEALED, rotate
 from resources.ledger.models import Issued
 from resources.models import Secret
@@ -20,10 +21,11 @@ from resources.services.rotation import Rotated, rotate_column
 from resources.services.sealing import key_ring
 from resources.services.secrets import put_secret, resolve
 from tenants.models import AuditEntry
+from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
-from tests.factories import make_machine, make_run
+from tests.factories import make_machine, make_run, make_tenant
 
 Server = psycopg.Connection[tuple[Any, ...]]
 
@@ -154,14 +156,13 @@ def test_what_no_key_opens_is_counted_left_and_stops_nothing(
 def test_a_tenant_dropped_meanwhile_is_passed_over(
     sealed: dict[str, UUID], acme: TenantRef, settings: Settings, superuser: Server
 ) -> None:
-    from tenants.services.tenants import create_tenant, purge_tenant
-
-    gone = create_tenant(schema="initech", actor="tests")
+    make_tenant("initech")
     new_key_in_front(settings)
     steps = rotate(actor="tests")
     assert [next(steps).tenant, next(steps).tenant] == ["acme", "globex"]
     set_status(schema="initech", status=TenantStatus.DELETING, actor="tests")
-    purge_tenant(gone)
+    advance_deletions()
+    work_off()
     assert [progress.result for progress in steps] == [Rotated()]
 
 

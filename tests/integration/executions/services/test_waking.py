@@ -19,8 +19,9 @@ from executions.transitions.fence import Placement
 from executions.transitions.waiting import wake
 from executions.worker.machine import Machine
 from executions.worker.tick import Tick
+from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tenants.services.tenants import create_tenant, set_status
+from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
 from tests.factories import (
     due_of,
@@ -28,6 +29,7 @@ from tests.factories import (
     everything_of,
     held_by,
     make_placed,
+    make_tenant,
     run_of,
     ticket_of,
 )
@@ -148,11 +150,12 @@ def test_a_run_of_a_suspended_tenant_is_woken_but_not_placed(
 def test_what_a_deleted_tenant_waited_for_is_gone_with_it(
     acme: TenantRef, machine: Machine
 ) -> None:
-    leaving = create_tenant(schema="leaving", trusted=True, actor="tests")
+    leaving = make_tenant("leaving", trusted=True)
     placement = park(leaving, machine, due=True)
     other = park(acme, machine, due=True)
     set_status(schema="leaving", status=TenantStatus.DELETING, actor="tests")
     assert advance_deletion(leaving)
+    work_off()
     assert due_of(placement.execution_id) is None
     assert wake_due() == 1
     assert run_of(acme, other.execution_id).state == ExecutionState.QUEUED

@@ -7,11 +7,13 @@ from orchestrator.core.errors import Conflict, InvalidInput, NotFound
 from tenants.models import AuditEntry, Quota, Tenant
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
+from tests.factories import make_tenant
 from tests.integration.orchestrator.cli.conftest import Isolane
 
 Server = psycopg.Connection[tuple[object, ...]]
 
 
+@pytest.mark.usefixtures("provisioner")
 def test_create_makes_what_list_shows(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
     made = isolane(
         "tenants", "create", "initech", "--name", "Initech Ltd", "--domain", "runs.initech.example",
@@ -66,7 +68,7 @@ def test_set_changes_what_is_given(isolane: Isolane, acme: TenantRef, globex: Te
 
 
 def test_set_changes_the_budget(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
-    isolane("tenants", "create", "initech")
+    make_tenant("initech")
     isolane("tenants", "set", "initech", "--budget", "tokens=1000000", "--budget", "usd=2.5")
     isolane("tenants", "set", "initech", "--budget", "usd=none", "--budget", "calls=1e3")
     with platform_scope():
@@ -117,11 +119,11 @@ def test_delete_takes_the_name_as_an_option(
         isolane("tenants", "resume", "acme")
 
 
+@pytest.mark.usefixtures("provisioner")
 def test_delete_can_wait_until_everything_is_gone(
     isolane: Isolane, acme: TenantRef, superuser: Server
 ) -> None:
-    isolane("tenants", "create", "gone")
-    ref = tenant_by_schema("gone")
+    ref = make_tenant("gone")
     deleted = isolane("tenants", "delete", "gone", "--confirm", "gone", "--wait")
     assert deleted.exit_code == 0
     assert "Tenant gone is gone." in deleted.output

@@ -7,13 +7,15 @@ from executions.services.offboarding import advance_deletions
 from orchestrator.core.errors import Conflict, InvalidInput, NotFound
 from tenants.isolation import Isolation
 from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
+from tenants.provisioner import work_off
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services.api_keys import create_api_key
 from tenants.services.audit import record
-from tenants.services.tenants import create_tenant, purge_tenant, set_status, update_tenant
+from tenants.services.tenants import NameWasUsed, create_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
+from tests.factories import make_tenant
 
 Server = psycopg.Connection[tuple[object, ...]]
 
@@ -37,7 +39,7 @@ def test_a_tenant_is_made_as_asked(acme: TenantRef) -> None:
     )
     with platform_scope():
         row = Tenant.objects.select_related("quota").get(pk=made.id)
-        assert (row.schema_name, row.name, row.status) == ("initech", "Initech Ltd", "active")
+        assert (row.schema_name, row.name, row.status) == ("initech", "Initech Ltd", "creating")
         assert (row.trusted, row.required_isolation) == (True, "docker")
         assert row.quota.max_running == 2
     assert tenant_by_host("initech.example.com") == tenant_by_schema("initech") == made
@@ -45,7 +47,7 @@ def test_a_tenant_is_made_as_asked(acme: TenantRef) -> None:
 
 
 def test_what_is_not_said_has_safe_defaults(acme: TenantRef) -> None:
-    made = create_tenant(schema="ini_tech", actor="tests")
+    made = make_tenant("ini_tech")
     assert tenant_by_host("ini-tech.isolane.test") == made
     with platform_scope():
         row = Tenant.objects.get(pk=made.id)
@@ -106,7 +108,7 @@ def budgets() -> dict[str, object]:
 
 
 def test_a_budget_is_changed_kind_by_kind(acme: TenantRef) -> None:
-    initech = create_tenant(schema="initech", actor="tests")
+    initech = make_tenant("initech")
     assert budgets() == {"acme": {}, "globex": {}, "initech": {}}
     update_tenant(schema="initech", budget={"tokens": 1000, "usd": 2.5}, actor="alice")
     update_tenant(schema="initech", budget={"usd": None, "calls": 7}, max_running=2, actor="alice")
@@ -168,7 +170,7 @@ def test_an_unknown_tenant_has_no_status(acme: TenantRef) -> None:
 def test_the_end_of_a_tenant_leaves_only_its_audit_trail(
     acme: TenantRef, globex: TenantRef, superuser: Server
 ) -> None:
-    gone = create_tenant(schema="gone", actor="tests")
+    gone = make_tenant("gone")
     for tenant in (gone, globex):
         create_api_key(tenant=tenant, name="key", actor="tests")
     with platform_scope():
@@ -177,6 +179,7 @@ def test_the_end_of_a_tenant_leaves_only_its_audit_trail(
     set_status(schema="gone", status=TenantStatus.DELETING, actor="tests")
 
     advance_deletions()
+    work_off()
 
     with platform_scope():
         for model in (ApiKey, Membership, Domain, Quota):
@@ -196,23 +199,29 @@ def test_the_end_of_a_tenant_leaves_only_its_audit_trail(
 
 
 def test_an_interrupted_end_is_taken_up_again(acme: TenantRef, superuser: Server) -> None:
-    gone = create_tenant(schema="gone", actor="tests")
+    gone = make_tenant("gone")
     set_status(schema="gone", status=TenantStatus.DELETING, actor="tests")
     superuser.execute("DROP SCHEMA gone CASCADE")
     for _ in range(2):
-        purge_tenant(gone)
+        advance_deletions()
+        work_off()
     assert actions(gone).count("system tenant.purged gone") == 1
     assert not Tenant.objects.filter(pk=gone.id).exists()
 
 
-def test_a_namesake_of_a_deleted_tenant_sees_nothing_of_it(acme: TenantRef) -> None:
-    old = create_tenant(schema="phoenix", actor="tests")
+def test_a_namesake_of_a_deleted_tenant_sees_nothing_of_it_and_is_asked_for_by_name(
+    acme: TenantRef,
+) -> None:
+    old = make_tenant("phoenix")
     with tenant_scope(old):
         record(action="test.old", actor="old", tenant=old)
     set_status(schema="phoenix", status=TenantStatus.DELETING, actor="tests")
     advance_deletions()
+    work_off()
 
-    new = create_tenant(schema="phoenix", actor="tests")
+    with pytest.raises(NameWasUsed, match="isolane tenants create phoenix --reuse-name"):
+        create_tenant(schema="phoenix", actor="tests")
+    new = make_tenant("phoenix", reuse_name=True)
 
     assert new.id != old.id
     with tenant_scope(new):

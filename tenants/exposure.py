@@ -1,0 +1,49 @@
+"""What the platform's roles may do on the server beyond what they need; only a superuser can take it from them."""
+
+from django.conf import settings
+from psycopg import sql
+
+from tenants.names import tenants_group
+from tenants.owner import owner_connection
+from tenants.schemas import login_role
+
+OTHER_DATABASES = """
+SELECT datname FROM pg_database
+WHERE datallowconn AND datname <> current_database()
+  AND (has_database_privilege(%(login)s, oid, 'CONNECT') OR has_database_privilege(%(login)s, oid, 'TEMP'))
+ORDER BY datname"""
+# Those that make or fill large objects. A tenant's role can own nothing else, and nobody bounds how many.
+LARGE_OBJECT_FUNCTIONS = (
+    "lo_creat(integer)",
+    "lo_create(oid)",
+    "lo_from_bytea(oid, bytea)",
+    "lo_put(oid, bigint, bytea)",
+    "lowrite(integer, bytea)",
+    "lo_truncate(integer, integer)",
+    "lo_truncate64(integer, bigint)",
+)
+USABLE = (
+    "SELECT name FROM unnest(%s::text[]) AS name WHERE has_function_privilege(%s, name, 'EXECUTE')"
+)
+
+
+def exposures() -> list[str]:
+    """Sentences for the operator, each with the statement that mends it; none if all is well."""
+    found = []
+    login = login_role()
+    with owner_connection().cursor() as cursor:
+        cursor.execute(OTHER_DATABASES, {"login": login})
+        if databases := [row[0] for row in cursor.fetchall()]:
+            named = sql.SQL(", ").join(map(sql.Identifier, databases)).as_string()
+            found.append(
+                f"the role {login!r} may connect to other databases of the server. As a superuser: "
+                f"REVOKE CONNECT, TEMPORARY ON DATABASE {named} FROM PUBLIC;"
+            )
+        group = tenants_group(str(settings.DATABASES["default"]["NAME"]))
+        cursor.execute(USABLE, [list(LARGE_OBJECT_FUNCTIONS), group])
+        if functions := [row[0] for row in cursor.fetchall()]:
+            found.append(
+                "tenants' roles may make large objects. As a superuser, in this database: "
+                f"REVOKE EXECUTE ON FUNCTION {', '.join(functions)} FROM PUBLIC;"
+            )
+    return found

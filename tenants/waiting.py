@@ -1,0 +1,77 @@
+"""Waiting until a provisioner has made or dropped a tenant, in commands.
+
+Timing: request-time, from a command. Model: sync. Guarantee: idempotent; it only looks. Failure: abort; what was
+asked for goes on without it.
+"""
+
+import time
+from collections.abc import Callable
+
+from orchestrator.core.errors import Conflict, NotFound, Unavailable
+from tenants.models import Tenant
+from tenants.scope import TenantRef, login_scope
+from tenants.statuses import TenantStatus
+
+MADE_SECONDS = 15.0
+POLL_SECONDS = 0.1
+
+
+class NotMade(Conflict):
+    """A provisioner could not make the tenant."""
+
+    code = "tenant_not_made"
+
+
+class NoProvisioner(Unavailable):
+    """Nobody has taken the tenant up."""
+
+    code = "no_provisioner"
+
+
+def wait_until_active(schema: str, *, seconds: float = MADE_SECONDS) -> TenantRef:
+    """The tenant once it takes work; raises what its provisioner said, or that there seems to be none."""
+    deadline = time.monotonic() + seconds
+    while True:
+        tenant = _row(schema)
+        if tenant is None:
+            raise NotFound(f"Tenant {schema!r} was deleted before it was made.", field="schema")
+        if tenant.status != TenantStatus.CREATING:
+            ref: TenantRef = tenant.ref
+            return ref
+        if tenant.provisioning_error:
+            raise NotMade(
+                f"Tenant {schema!r} is not made yet: {tenant.provisioning_error} It is tried again; to give it "
+                f"up: 'isolane tenants delete {schema}'."
+            )
+        if time.monotonic() > deadline:
+            raise NoProvisioner(
+                f"Tenant {schema!r} is still being created after {seconds:g} s: no provisioner seems to run. Start "
+                "one with 'isolane provisioner'; the creation goes on when one runs."
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def wait_until_gone(schema: str, advance: Callable[[TenantRef], object], *, seconds: float) -> None:
+    """Advance its deletion until it is gone; raises why it is not in time."""
+    deadline = time.monotonic() + seconds
+    while (tenant := _row(schema)) is not None:
+        if tenant.status == TenantStatus.DELETING:
+            advance(tenant.ref)
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"Tenant {schema!r} is not gone after {seconds:g} s: {_obstacle(tenant)}. Its deletion goes on."
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _obstacle(tenant: Tenant) -> str:
+    if tenant.provisioning_error:
+        return str(tenant.provisioning_error).rstrip(".")
+    if tenant.status == TenantStatus.DELETING:
+        return "it still has runs, or credentials that are not revoked"
+    return "no provisioner seems to run ('isolane provisioner')"
+
+
+def _row(schema: str) -> Tenant | None:
+    with login_scope():
+        return Tenant.objects.filter(schema_name=schema).first()
