@@ -1,7 +1,7 @@
 """One tenant's schema and role: making, migrating and dropping them, as the owner, in the caller's transaction.
 
 Timing: background-worker. Model: sync.
-Guarantee: exactly-once; PostgreSQL's DDL is transactional, a second try finds either all or nothing.
+Guarantee: at-most-once; PostgreSQL's DDL is transactional, a second try finds either all or nothing.
 Failure: bubble; the caller's transaction is rolled back, so nothing is half-made.
 """
 

@@ -17,7 +17,8 @@ from tenants.services.tenants import create_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
 from tenants.waiting import wait_until_active, wait_until_gone
 
-WAIT_SECONDS = 120
+MADE_SECONDS = 15.0
+WAIT_SECONDS = 120.0
 
 
 @click.group(cls=PlatformGroup)
@@ -67,7 +68,7 @@ def create(
         actor=actor(),
     )
     with CONSOLE.status(f"Waiting for a provisioner to make {schema}"):
-        wait_until_active(schema)
+        wait_until_active(schema, seconds=MADE_SECONDS)
     click.echo(
         f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first --role author"
     )

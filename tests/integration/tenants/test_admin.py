@@ -8,13 +8,17 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
+from executions.services.offboarding import advance_deletions
+from tenants.admin.tenant import TenantForm
 from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services.api_keys import create_api_key, find_api_key
+from tenants.services.tenants import create_tenant
 from tests.factories import make_tenant
 from tests.integration.tenants.web import staff, visitor
+from tests.plugin import SERVERS
 
 Server = psycopg.Connection[tuple[object, ...]]
 TENANTS = "/admin/tenants/tenant/"
@@ -98,6 +102,50 @@ def test_what_the_service_refuses_is_explained(operator: Client) -> None:
     assert "The domain &#x27;initech.isolane.test&#x27; is taken" in shown
     with platform_scope():
         assert Tenant.objects.count() == 3
+
+
+def test_a_deleted_tenants_name_is_taken_only_when_said_so(operator: Client) -> None:
+    make_tenant("initech")
+    with platform_scope():
+        initech = Tenant.objects.get(schema_name="initech")
+    form = {"post": "yes", "confirm_name": "initech"}
+    page(operator.post(f"{TENANTS}{initech.pk}/delete/", form, follow=True))
+    advance_deletions()
+    work_off()
+    assert not Tenant.objects.filter(pk=initech.pk).exists()
+    refused = add(operator, schema_name="initech")
+    assert "are found by the tenant&#x27;s name" in refused
+    assert "was added successfully" in add(operator, schema_name="initech", reuse_name="on")
+
+
+def test_what_a_provisioner_could_not_do_is_shown(operator: Client, superuser: Server) -> None:
+    superuser.execute("CREATE SCHEMA reports")
+    try:
+        add(operator, schema_name="reports")
+        work_off()
+    finally:
+        superuser.execute("DROP SCHEMA reports")
+    with platform_scope():
+        reports = Tenant.objects.get(schema_name="reports")
+    for path in (TENANTS, f"{TENANTS}{reports.pk}/change/"):
+        assert "schema_taken: The database has a schema" in page(operator.get(path))
+
+
+def test_a_change_leaves_alone_what_a_provisioner_writes_meanwhile(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    initech = create_tenant(schema="initech", actor="tests")
+
+    def made_meanwhile(form: TenantForm) -> str:
+        with psycopg.connect(SERVERS.superuser_url, dbname="isolane") as other:
+            other.execute("UPDATE tenants_tenant SET status = 'active' WHERE id = %s", [initech.id])
+        return str(form.cleaned_data["name"])
+
+    monkeypatch.setattr(TenantForm, "clean_name", made_meanwhile, raising=False)
+    change(operator, initech, name="Initech Ltd")
+    with platform_scope():
+        row = Tenant.objects.get(pk=initech.id)
+    assert (row.status, row.name) == ("active", "Initech Ltd")
 
 
 # --- changing tenants

@@ -156,7 +156,7 @@ def test_a_tenant_that_is_not_active(
     set_status(schema="acme", status=status, actor="tests")
     for client in clients:
         body = problem(client.get(RUNS), 409, "tenant_not_active")
-        assert f"'acme' is {status}" in body["detail"]
+        assert f"'acme' is {status.label}" in body["detail"]
     assert program(globex).get(RUNS).status_code == 200
 
 

@@ -5,12 +5,14 @@ import pytest
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
 
-from tenants import owner, provisioning
+from tenants import owner, provisioner, provisioning
 from tenants.exposure import exposures
 from tenants.models import Tenant
 from tenants.owner import OwnerNeeded, owner_connection
+from tenants.provisioner import work_off
 from tenants.provisioning import ensure_login_role, migrate
 from tenants.scope import TenantRef, platform_scope
+from tenants.services.tenants import create_tenant
 from tests.factories import make_tenant
 from tests.integration.tenants.catalogue import dumped
 from tests.integration.tenants.outdated import outdate
@@ -28,6 +30,26 @@ def test_without_the_owners_url_nothing_is_provisioned(monkeypatch: pytest.Monke
     monkeypatch.setattr(owner, "OWNER", "nobody")
     with pytest.raises(OwnerNeeded, match="set DATABASE_OWNER_URL"):
         owner_connection()
+
+
+def test_a_failure_after_the_schema_was_made(
+    acme: TenantRef, superuser: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_tenant(schema="half", actor="tests")
+    before = dumped()
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(provisioner, "_update", fail)
+    work_off()
+    assert dumped() == before
+    with platform_scope():
+        half = Tenant.objects.get(schema_name="half")
+    assert (half.status, half.schema_version) == ("creating", "")
+    assert half.provisioning_error.startswith("internal_error: ZeroDivisionError")
+    roles = superuser.execute("SELECT FROM pg_roles WHERE rolname = %s", [f"isolane_t_{half.pk}"])
+    assert roles.fetchone() is None
 
 
 # --- migrations

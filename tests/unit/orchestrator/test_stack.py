@@ -50,7 +50,7 @@ class Starting:
     """A supervisor that starts nothing."""
 
     def __init__(self) -> None:
-        self.pids = {"worker-1": 42}
+        self.pids = {"worker-1": 42, "provisioner": 44}
         self.children: dict[str, Child] = {}
 
     def start(self, *children: Child) -> None:
@@ -87,6 +87,35 @@ def test_secrets_of_tenants_reach_the_workers_alone(
         assert child.env["ISOLANE_CACHE_URL"] == "redis://:hunter2@127.0.0.1:7/0"
 
 
+@pytest.mark.parametrize("name", ["DATABASE_OWNER_URL", "DATABASE_OWNER_URL_FILE"])
+def test_the_owners_url_reaches_the_provisioner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "postgresql://isolane_owner:hunter2@db/shop")
+    supervisor: Any = Starting()
+    starting(supervisor, tmp_path).start_processes(2)
+
+    having = {one.name for one in supervisor.children.values() if name in (one.env or {})}
+    assert having == {"provisioner"}
+
+
+def test_a_provisioner_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:
+    supervisor: Any = Starting()
+    said = EmbeddedPaths(tmp_path).ready_file("provisioner")
+    said.write_text("44 ")  # of another day
+    stack = starting(supervisor, tmp_path)
+    stack.start_processes(1)
+
+    provisioner = supervisor.children["provisioner"]
+    assert provisioner.env["ISOLANE_READY_FILE"] == str(said)
+    found = [provisioner.ready()]
+    for words in ("", "43 ", "44 "):
+        said.write_text(words)
+        found.append(provisioner.ready())
+    assert found == [False, False, False, True]
+    assert stack.node_names() == {}
+
+
 def test_the_state_holds_no_secret_of_a_tenant_and_shows_the_cache_without_its_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +132,7 @@ def test_a_worker_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Pat
     stack = starting(supervisor, tmp_path)
     stack.start_processes(1)
 
-    assert list(supervisor.children) == ["web", "worker-1", "flower"]
+    assert list(supervisor.children) == ["web", "worker-1", "provisioner", "flower"]
     worker = supervisor.children["worker-1"]
     assert worker.env["ISOLANE_READY_FILE"] == str(said)
     found = [worker.ready()]

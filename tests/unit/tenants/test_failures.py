@@ -17,7 +17,10 @@ def test_each_failure_waits_twice_as_long_up_to_a_bound() -> None:
     ("error", "told"),
     [
         (Conflict("Taken."), "conflict: Taken."),
-        (IntegrityError("duplicate key\nDETAIL: Key (a)=(secret)"), "database_error: duplicate key"),
+        (
+            IntegrityError("duplicate key\nDETAIL: Key (a)=(secret)"),
+            "database_error: duplicate key",
+        ),
         (
             ZeroDivisionError("secret"),
             "internal_error: ZeroDivisionError; the log of the process that tried says more",

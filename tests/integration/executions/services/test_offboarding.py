@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from executions.placement.models import Ticket
+from executions.services import offboarding
 from executions.services.offboarding import advance_deletion, advance_deletions
 from executions.states import ExecutionState
 from executions.transitions.fence import Placement
@@ -15,6 +16,7 @@ from tenants.scope import TenantRef, platform_scope
 from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
 from tests.factories import everything_of, make_placed, make_run, make_tenant, run_of, ticket_of
+from tests.integration.executions.worker.lines import Lines
 
 Server = psycopg.Connection[tuple[object, ...]]
 
@@ -83,3 +85,31 @@ def test_a_tenant_that_is_not_being_deleted_is_left_alone(
     advance_deletions()
     assert everything_of(acme) == before
     assert {"acme", "globex"} <= schemas(superuser)
+
+
+def test_one_that_fails_is_told_once_and_keeps_no_other_waiting(
+    leaving: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    make_tenant("behind")
+    original = offboarding.advance_deletion
+
+    def fail_for_one(tenant: TenantRef) -> bool:
+        if tenant.id == leaving.id:
+            raise ZeroDivisionError
+        return original(tenant)
+
+    monkeypatch.setattr(offboarding, "advance_deletion", fail_for_one)
+    begin_deletion()
+    set_status(schema="behind", status=TenantStatus.DELETING, actor="tests")
+    for _ in range(3):
+        advance_deletions()
+    with platform_scope():
+        stands = dict(Tenant.objects.values_list("schema_name", "status"))
+        failed = Tenant.objects.get(pk=leaving.id)
+    assert (stands["leaving"], stands["behind"]) == ("deleting", "purging")
+    assert (failed.provisioning_error[:33], failed.provisioning_failures) == (
+        "internal_error: ZeroDivisionError",
+        1,
+    )
+    told = lines.of("tenants.failures", "stopping the runs of tenant leaving")
+    assert len(told) == 1

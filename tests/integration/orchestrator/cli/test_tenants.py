@@ -3,12 +3,17 @@
 import psycopg
 import pytest
 
-from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from executions.services.offboarding import advance_deletions
+from orchestrator.cli import tenants
+from orchestrator.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from tenants.models import AuditEntry, Quota, Tenant
+from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tests.factories import make_tenant
 from tests.integration.orchestrator.cli.conftest import Isolane
+from tests.provisioners import running_provisioner
+from tests.waiting import wait_for
 
 Server = psycopg.Connection[tuple[object, ...]]
 
@@ -31,6 +36,53 @@ def test_create_makes_what_list_shows(isolane: Isolane, acme: TenantRef, globex:
     with platform_scope():
         entry = AuditEntry.objects.get(action="tenant.create", tenant_schema="initech")
     assert entry.actor.startswith("cli:")
+
+
+def test_create_says_that_no_provisioner_runs_and_goes_on_with_one(
+    isolane: Isolane, acme: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenants, "MADE_SECONDS", 0.1)
+    with pytest.raises(Unavailable, match=r"no provisioner seems to run\. Start one with 'isolane"):
+        isolane("tenants", "create", "initech")
+    assert "creating" in isolane("tenants", "list").output
+    work_off()
+    assert tenant_by_schema("initech").status == "active"
+
+
+@pytest.mark.usefixtures("provisioner")
+def test_create_and_list_tell_why_it_could_not_be_made(
+    isolane: Isolane, acme: TenantRef, superuser: Server
+) -> None:
+    superuser.execute("CREATE SCHEMA reports")
+    try:
+        with pytest.raises(Conflict, match="'reports' is not made yet: schema_taken: The database"):
+            isolane("tenants", "create", "reports")
+    finally:
+        superuser.execute("DROP SCHEMA reports")
+    assert "schema_taken: The database has a schema 'reports'" in isolane("tenants", "list").output
+
+
+def test_delete_says_what_it_waits_for(
+    isolane: Isolane, acme: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tenant("gone")
+    monkeypatch.setattr(tenants, "WAIT_SECONDS", 0.1)
+    with pytest.raises(Unavailable, match=r"'gone' is not gone after 0\.1 s: no provisioner seems"):
+        isolane("tenants", "delete", "gone", "--confirm", "gone", "--wait")
+    assert tenant_by_schema("gone").status == "purging"
+
+
+def test_create_takes_a_deleted_tenants_name_only_when_said_so(
+    isolane: Isolane, acme: TenantRef
+) -> None:
+    make_tenant("gone")
+    isolane("tenants", "delete", "gone", "--confirm", "gone")
+    advance_deletions()
+    with running_provisioner():
+        wait_for(lambda: not Tenant.objects.filter(schema_name="gone").exists(), "its end")
+        with pytest.raises(Conflict, match="--reuse-name"):
+            isolane("tenants", "create", "gone")
+        assert isolane("tenants", "create", "gone", "--reuse-name").exit_code == 0
 
 
 def test_create_refuses_a_reserved_name(isolane: Isolane, acme: TenantRef) -> None:

@@ -1,5 +1,7 @@
 """The life of a tenant, and what the audit trail keeps of it."""
 
+from collections.abc import Callable
+
 import psycopg
 import pytest
 
@@ -11,9 +13,16 @@ from tenants.provisioner import work_off
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
+from tenants.services import tenants as service
 from tenants.services.api_keys import create_api_key
 from tenants.services.audit import record
-from tenants.services.tenants import NameWasUsed, create_tenant, set_status, update_tenant
+from tenants.services.tenants import (
+    NameWasUsed,
+    TenantExists,
+    create_tenant,
+    set_status,
+    update_tenant,
+)
 from tenants.statuses import TenantStatus
 from tests.factories import make_tenant
 
@@ -52,6 +61,45 @@ def test_what_is_not_said_has_safe_defaults(acme: TenantRef) -> None:
     with platform_scope():
         row = Tenant.objects.get(pk=made.id)
         assert (row.name, row.trusted, row.required_isolation) == ("ini_tech", False, "shared")
+
+
+def nothing_is_written(act: Callable[[], object], error: type[Exception]) -> str:
+    """Fail, find the rows as they were, and return what the error said."""
+    models = (Tenant, Domain, Quota, AuditEntry)
+    with platform_scope():
+        before = [model.objects.count() for model in models]
+    with pytest.raises(error) as failed:
+        act()
+    with platform_scope():
+        assert [model.objects.count() for model in models] == before
+    return str(failed.value)
+
+
+def test_a_tenants_rows_are_written_together_or_not_at_all(
+    acme: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(service, "record", fail)
+    nothing_is_written(lambda: create_tenant(schema="half", actor="tests"), ZeroDivisionError)
+
+
+def test_a_schema_that_another_tenant_has(acme: TenantRef) -> None:
+    create_tenant(schema="domain", actor="tests")  # a name that the error's own words hold
+
+    def again() -> None:
+        create_tenant(schema="domain", domain="other.isolane.test", actor="tests")
+
+    assert "The schema 'domain' is taken" in nothing_is_written(again, TenantExists)
+
+
+def test_a_domain_that_another_tenant_has(acme: TenantRef) -> None:
+    def again() -> None:
+        create_tenant(schema="other", domain="Acme.isolane.test", actor="tests")
+
+    said = nothing_is_written(again, TenantExists)
+    assert "The domain 'acme.isolane.test' is taken" in said
 
 
 @pytest.mark.parametrize(
