@@ -28,7 +28,7 @@ def due() -> Q:
 
 def delay_seconds(failures: int) -> int:
     """How long to wait after so many failures: 2, 4, 8 … seconds. Pure."""
-    return min(2 ** min(failures, 20), LONGEST_DELAY_SECONDS)
+    return min(1 << min(failures, 20), LONGEST_DELAY_SECONDS)
 
 
 def described(error: Exception) -> str:

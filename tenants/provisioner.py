@@ -104,7 +104,9 @@ def behind(version: str) -> QuerySet[Tenant]:
     """Tenants whose schema has other migrations than the template."""
     # Not "<>", which no index serves.
     differs = Q(schema_version__lt=version) | Q(schema_version__gt=version)
-    rows = Tenant.objects.using(OWNER).filter(differs, status__in=TenantStatus.any())
+    rows: QuerySet[Tenant] = Tenant.objects.using(OWNER).filter(
+        differs, status__in=TenantStatus.any()
+    )
     return rows.exclude(schema_version="")
 
 

@@ -173,7 +173,8 @@ def _owners_cursor() -> CursorWrapper:
         raise RuntimeError(
             "a tenant's schema and role are changed inside a transaction of the owner"
         )
-    return connection.cursor()
+    made: CursorWrapper = connection.cursor()
+    return made
 
 
 def login_role() -> str:

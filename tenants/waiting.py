@@ -74,4 +74,5 @@ def _obstacle(tenant: Tenant) -> str:
 
 def _row(schema: str) -> Tenant | None:
     with login_scope():
-        return Tenant.objects.filter(schema_name=schema).first()
+        found: Tenant | None = Tenant.objects.filter(schema_name=schema).first()
+    return found

@@ -156,7 +156,7 @@ def own_stack(home: Path, **settings: str) -> Iterator[OwnStack]:
         redis = member(servers.valkey.child())
         servers.bootstrap()
         environ = _environment(servers, settings)
-        keys = _furnish(environ)
+        keys = _furnish({**environ, "DATABASE_OWNER_URL": servers.owner_url})
         port = ReservedPort()
         ready_file = paths.ready_file("worker")
         yield OwnStack(
@@ -180,7 +180,6 @@ def _member(stack: ExitStack, logs: Path, child: Child, **options: Any) -> Membe
 def _environment(servers: EmbeddedServers, settings: Mapping[str, str]) -> dict[str, str]:
     urls = {
         "DATABASE_URL": servers.login_url,
-        "DATABASE_OWNER_URL": servers.owner_url,
         "REDIS_URL": servers.redis_url,
     }
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

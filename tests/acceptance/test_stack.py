@@ -161,6 +161,14 @@ def _mentions(process: psutil.Process, text: str) -> bool:
         return False
 
 
+def _has_owner_url(pid: int) -> bool:
+    """Whether the owner's URL was given to the process; one that lets nobody look at it tells nobody."""
+    try:
+        return b"DATABASE_OWNER_URL" in Path(f"/proc/{pid}/environ").read_bytes()
+    except PermissionError:
+        return False
+
+
 def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
     home: Path, taken_ports: None
 ) -> None:
@@ -181,6 +189,10 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
             pid, node = (home / f"{name}.ready").read_text().split(" ")
             assert pid == str(up.state["children"][name])
             assert f"{name}: ready as {node}" in printed
+
+        # The owner's credential is in one process alone.
+        holders = {name for name, pid in up.state["children"].items() if _has_owner_url(pid)}
+        assert holders == {"provisioner"}
 
         # What it serves.
         assert status_of(f"{web}/healthz") == 200

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from executions.models import Blueprint
 from executions.services.offboarding import advance_deletions
 from orchestrator.core.errors import Conflict
-from tenants import provisioner
+from tenants import provisioner, schemas
 from tenants.models import FormerTenant, Tenant
 from tenants.owner import MIGRATION_LOCK, OWNER
 from tenants.provisioner import Provisioner, turn, work_off
@@ -43,7 +43,8 @@ WAITING = (
 
 def row(schema: str) -> Tenant:
     with platform_scope():
-        return Tenant.objects.get(schema_name=schema)
+        found: Tenant = Tenant.objects.get(schema_name=schema)
+    return found
 
 
 def status(schema: str) -> str:
@@ -160,7 +161,7 @@ def test_several_at_once_make_each_tenant_once(
     names = [f"tenant{number}" for number in range(6)]
     ask(*names)
     made: list[tuple[str, int]] = []
-    original = provisioner.create_schema
+    original = schemas.create_schema
     both = threading.Barrier(2)
 
     def create_schema(tenant_id: int, schema: str) -> str:

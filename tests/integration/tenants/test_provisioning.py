@@ -5,7 +5,7 @@ import pytest
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
 
-from tenants import owner, provisioner, provisioning
+from tenants import owner, provisioner
 from tenants.exposure import exposures
 from tenants.models import Tenant
 from tenants.owner import OwnerNeeded, owner_connection
@@ -95,7 +95,7 @@ def test_tenants_that_a_provisioner_migrates_are_waited_for(
             )
             other.commit()
 
-        monkeypatch.setattr(provisioning.time, "sleep", other_is_done)
+        monkeypatch.setattr("tenants.provisioning.time.sleep", other_is_done)
         seen: list[str] = []
         assert migrate(seen.append) == []
     assert seen == ["public", "_template", "globex"]

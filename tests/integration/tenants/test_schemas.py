@@ -102,7 +102,7 @@ def test_large_objects_and_default_privileges_go_with_their_role(
     )
     assert superuser.execute(OWNED).fetchall() == [(role_of(acme), 1), (role_of(gone), 5)]
     monkeypatch.setattr(schemas, "LARGE_OBJECTS_AT_ONCE", 2)
-    turns = []
+    turns: list[bool] = []
     while not turns or not turns[-1]:
         with transaction.atomic(using=OWNER):
             drop_schema(gone.schema)
