@@ -49,6 +49,14 @@ class TenantPage(View):
         if not request.user.has_perm(f"resources.{self.right}"):
             raise PermissionDenied
         self.tenant = get_object_or_404(Tenant, pk=kwargs.pop("tenant_id")).ref
+        if self.tenant.status not in TenantStatus.any():
+            stands = (
+                f"Tenant {self.tenant.schema} is {self.tenant.status.label}; it has no resources."
+            )
+            messages.error(request, stands)
+            return HttpResponseRedirect(
+                reverse("admin:tenants_tenant_change", args=[self.tenant.id])
+            )
         return super().dispatch(request, *args, **kwargs)
 
     def show(self, template: str, **context: Any) -> HttpResponse:

@@ -14,6 +14,7 @@ from resources.services.secrets import put_secret, resolve
 from tenants.models import User
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.services.tenants import create_tenant
 from tests.integration.resources.definitions import DATABASE, VALUE, audited, define
 from tests.integration.tenants.web import host_of, member, program, staff, visitor
 
@@ -116,6 +117,13 @@ def test_a_definition_is_added_changed_and_deleted_for_one_tenant(
         ("resource.change", "billing-db", "user:operator"),
         ("resource.delete", "billing-db", "user:operator"),
     ]
+
+
+def test_a_tenant_without_a_schema_has_no_pages(operator: Client) -> None:
+    initech = create_tenant(schema="initech", actor="tests")
+    for path in ("resources/", "secrets/set/"):
+        answer = operator.get(f"{base(initech)}{path}", follow=True)
+        assert "Tenant initech is being created; it has no resources." in page(answer)
 
 
 @pytest.mark.parametrize(
