@@ -1,13 +1,15 @@
-"""Web, for any ASGI server: `uvicorn orchestrator.asgi:application`."""
+"""Web as an ASGI application. `isolane web` serves it, with the limits that an application cannot keep."""
 
 import os
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 os.environ.setdefault("DATABASE_POOL_SIZE", "20")
 # Also the Celery application, so that web can publish.
 from orchestrator.celery import app as celery_app
+from orchestrator.web.body_limit import limit_body
 
 celery_app.set_default()
-application = get_asgi_application()
+application = limit_body(get_asgi_application(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)

@@ -49,6 +49,7 @@ class Env:
     resource_networks: tuple[str, ...]
     secrets_dir: str
     database_pool_size: int
+    web_connections_per_address: int
     log_level: str
     ready_file: str
 
@@ -96,6 +97,9 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         resource_networks=_networks(reader.words("ISOLANE_RESOURCE_NETWORKS", ())),
         secrets_dir=_absolute("ISOLANE_SECRETS_DIR", reader.text("ISOLANE_SECRETS_DIR", "")),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
+        web_connections_per_address=reader.integer(
+            "ISOLANE_WEB_CONNECTIONS_PER_ADDRESS", 0, least=0
+        ),
         log_level=reader.text("ISOLANE_LOG_LEVEL", "INFO").upper(),
         ready_file=reader.text("ISOLANE_READY_FILE", ""),
     )

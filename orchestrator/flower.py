@@ -10,6 +10,9 @@ from flower.options import options
 
 from orchestrator.celery import app
 from orchestrator.core.errors import Conflict
+from orchestrator.core.logs import limit_lines
+from orchestrator.flower_server import listen
+from orchestrator.web.descriptors import raise_descriptors
 
 MAX_TASKS = 5_000
 MAX_WORKERS = 500
@@ -63,6 +66,8 @@ class BoundedState(EventsState):  # type: ignore[misc]  # Flower has no types
 
 def serve(*, address: str, port: int, user: str, password: str, cookie_secret: str) -> None:
     """Serve until stopped."""
+    raise_descriptors()
+    limit_lines()
     options.address = address
     options.port = port
     options.basic_auth = [f"{user}:{password}"]
@@ -77,7 +82,7 @@ def serve(*, address: str, port: int, user: str, password: str, cookie_secret: s
         max_workers_in_memory=MAX_WORKERS,
     )
     try:
-        dashboard.start_http_server()
+        listen(dashboard, address, port)
     except OSError as error:
         raise Conflict(f"Flower cannot listen on {address}:{port}: {error.strerror}.") from None
     try:

@@ -276,8 +276,7 @@ def _web(environ: Mapping[str, str], port: int) -> Child:
     return Child(
         name="web",
         argv=(
-            sys.executable, "-m", "uvicorn", "orchestrator.asgi:application",
-            "--host", ADDRESS, "--port", str(port), "--log-level", "warning", "--no-server-header",
+            sys.executable, "-m", "orchestrator.cli", "web", "--address", ADDRESS, "--port", str(port),
         ),
         env=environ,
         cwd=env.PROJECT_ROOT,

@@ -62,6 +62,7 @@ COMMANDS = {
     "norp": Entry(
         at="norp:norp", help="Run the NORP-006 compliance tests against the platform that runs."
     ),
+    "web": Entry(at="web:web", help="Serve the API, the admin and the pages.", django=False),
     "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
     "provisioner": Entry(
         at="servers:provisioner",

@@ -2,10 +2,12 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from threading import Lock
 from types import MappingProxyType
 
 from orchestrator.core.request_ids import current_request_id
@@ -29,6 +31,7 @@ EXTRA_FIELDS = (
     "resource_type",
     "resource_id",
     "request_id",
+    "suppressed",
 )
 
 
@@ -81,3 +84,59 @@ def _request_id(record: logging.LogRecord) -> str:
     # Django writes its last line about a request when the middleware has answered, but gives the request along.
     request = getattr(record, "request", None)
     return str(getattr(request, "request_id", "")) or current_request_id()
+
+
+MAX_CAUSES = 200
+Cause = tuple[str, str, str]
+_OTHERS: Cause = ("", "", "")
+
+
+class OneASecond(logging.Filter):
+    """Lets one line of a cause through per second; the next one says how many were not written."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lock = Lock()
+        self._since: dict[Cause, float] = {}
+        self._suppressed: dict[Cause, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether the line is written; called before it is rendered."""
+        now = self._clock()
+        with self._lock:
+            cause = self._known(cause_of(record), now)
+            if now - self._since.get(cause, now - 1) < 1:
+                self._suppressed[cause] = self._suppressed.get(cause, 0) + 1
+                return False
+            self._since[cause] = now
+            if suppressed := self._suppressed.pop(cause, 0):
+                record.suppressed = suppressed
+        return True
+
+    def _known(self, cause: Cause, now: float) -> Cause:
+        """The cause itself, or one for all others while there are too many."""
+        if cause in self._since or len(self._since) < MAX_CAUSES:
+            return cause
+        recent = {one: since for one, since in self._since.items() if now - since < 1}
+        if len(recent) >= MAX_CAUSES:
+            return _OTHERS
+        self._since = recent
+        self._suppressed = {one: n for one, n in self._suppressed.items() if one in recent}
+        return cause
+
+
+def cause_of(record: logging.LogRecord) -> Cause:
+    """Who writes, what it is about (the event, or the text before values are put in), and the kind of error."""
+    about = getattr(record, "event", None) or str(record.msg).partition("\n")[0]
+    error = record.exc_info[0] if record.exc_info else None
+    return record.name, str(about), error.__name__ if error else ""
+
+
+def limit_lines() -> None:
+    """Write one line of a cause per second, for processes whose lines anybody can cause: web and Flower.
+
+    Not for workers: there each line is about another run, and is wanted.
+    """
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(OneASecond())

@@ -56,7 +56,10 @@ def echo(value: object, most: int = MAX_ERROR_LENGTH) -> str:
 def problem_response(error: IsolaneError) -> JsonResponse:
     """A problem outside of DRF's views."""
     return JsonResponse(
-        problem(error), status=error.http_status, content_type=CONTENT_TYPE, headers=_headers(error)
+        problem(error),
+        status=error.http_status,
+        content_type=CONTENT_TYPE,
+        headers=headers_of(error),
     )
 
 
@@ -117,11 +120,12 @@ def _response(error: IsolaneError, **extra: Any) -> Response:
         problem(error, **extra),
         status=error.http_status,
         content_type=CONTENT_TYPE,
-        headers=_headers(error),
+        headers=headers_of(error),
     )
 
 
-def _headers(error: IsolaneError) -> dict[str, str]:
+def headers_of(error: IsolaneError) -> dict[str, str]:
+    """What a refusal says beside its body."""
     headers = {"Retry-After": RETRY_AFTER_SECONDS} if error.retryable else {}
     if error.http_status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="isolane"'

@@ -197,10 +197,18 @@ def _furnish(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _web(environ: Mapping[str, str], port: int) -> Child:
-    application = ("-m", "uvicorn", "orchestrator.asgi:application", "--log-level", "warning")
     return Child(
         name="web",
-        argv=(sys.executable, *application, "--host", ADDRESS, "--port", str(port)),
+        argv=(
+            sys.executable,
+            "-m",
+            "orchestrator.cli",
+            "web",
+            "--address",
+            ADDRESS,
+            "--port",
+            str(port),
+        ),  # fmt: skip
         env=environ,
         cwd=ROOT,
         ready=partial(_answers, f"http://{ADDRESS}:{port}/healthz"),

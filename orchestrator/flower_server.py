@@ -1,0 +1,46 @@
+"""Flower's HTTP server, with limits before its login."""
+
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
+from tornado.netutil import bind_sockets
+from tornado.web import Application
+
+MAX_CONNECTIONS = 500
+MAX_HEADER_BYTES = 65_536
+MAX_BODY_BYTES = 65_536  # Flower is read-only: nobody has more to send
+HEADER_SECONDS = 10  # also the time between two requests
+BODY_SECONDS = 10
+
+
+class LimitedServer(HTTPServer):
+    """Tornado's server with a limit of connections: a new one takes the place of the oldest."""
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        """Tornado's way to be made."""
+        super().initialize(*args, **kwargs)
+        self._streams: list[IOStream] = []
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Serve a new connection."""
+        if len(self._streams) >= MAX_CONNECTIONS:
+            self._streams = [one for one in self._streams if not one.closed()]
+        if len(self._streams) >= MAX_CONNECTIONS:
+            self._streams.pop(0).close()
+        self._streams.append(stream)
+        super().handle_stream(stream, address)
+
+
+def listen(dashboard: Application, address: str, port: int) -> int:
+    """Serve the dashboard there; the port that it is."""
+    sockets = bind_sockets(port, address=address)
+    server = LimitedServer(
+        dashboard,
+        max_header_size=MAX_HEADER_BYTES,
+        max_body_size=MAX_BODY_BYTES,
+        idle_connection_timeout=HEADER_SECONDS,
+        body_timeout=BODY_SECONDS,
+    )
+    server.add_sockets(sockets)
+    return int(sockets[0].getsockname()[1])

@@ -1,0 +1,54 @@
+"""One answer of the application; whether it is a stream is seen when it starts.
+
+Timing: request-time. Model: async, in the task of the request. Guarantee: a stream that there is no room for is
+answered 503, and what the application still says of it is ignored. Failure: errors bubble to uvicorn, which logs them
+and answers 500.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+
+from orchestrator.web import refusals
+from orchestrator.web.problem import Answer, as_answer
+
+STREAM_TYPE = b"text/event-stream"
+
+
+class ApplicationAnswer(RequestResponseCycle):
+    """uvicorn's request and response, which asks before it begins a stream and keeps `most` bytes for its caller."""
+
+    def __init__(self, *, on_stream: Callable[[], bool], most: int, **given: Any) -> None:
+        super().__init__(**given)
+        self._on_stream = on_stream
+        self._most = most
+        self._refused = False
+        self.is_stream = False
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send what the application says."""
+        if message["type"] == "http.response.start" and is_stream(message.get("headers", ())):
+            self.is_stream = self._on_stream()
+            if not self.is_stream:
+                self._refused = True
+                await self._send_refusal(as_answer(refusals.too_many_streams()))
+        if self.transport.get_write_buffer_size() > self._most:
+            self.flow.pause_writing()
+        if not self._refused:
+            await super().send(message)
+
+    async def _send_refusal(self, answer: Answer) -> None:
+        await super().send(
+            {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+        )
+        await super().send({"type": "http.response.body", "body": answer.body})
+
+
+def is_stream(headers: Any) -> bool:
+    """Say whether an answer has no end."""
+    return any(
+        name.lower() == b"content-type" and value.lower().startswith(STREAM_TYPE)
+        for name, value in headers
+    )

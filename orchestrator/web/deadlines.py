@@ -1,0 +1,34 @@
+"""When a connection has had its time. Pure."""
+
+from orchestrator.web.connections import Connection, Phase
+from orchestrator.web.limits import Limits
+
+
+def overdue(connection: Connection, now: float, limits: Limits) -> bool:
+    """Say whether the connection's time is over in the phase that it is in."""
+    spent = now - connection.since
+    stalled = now - connection.progress > limits.stalled_seconds
+    match connection.phase:
+        case Phase.UNFINISHED if connection.body_since is None:
+            return spent > limits.header_seconds
+        case Phase.UNFINISHED:
+            return _body_overdue(connection, now - (connection.body_since or 0), limits)
+        case Phase.QUEUED:
+            return spent > limits.queue_seconds
+        case Phase.UNREAD:
+            return stalled or spent > limits.answer_seconds
+        case (
+            Phase.AT_WORK | Phase.STREAM
+        ):  # the application takes the time it needs, its caller does not
+            return stalled and connection.unread > 0
+        case Phase.IDLE:
+            return spent > limits.idle_seconds
+        case Phase.CLOSING:
+            return spent > limits.closing_seconds
+
+
+def _body_overdue(connection: Connection, spent: float, limits: Limits) -> bool:
+    if spent > limits.body_seconds:
+        return True
+    too_slow = connection.body < spent * limits.body_bytes_per_second
+    return spent > limits.body_first_seconds and too_slow

@@ -1,0 +1,14 @@
+"""How many files and connections this process may have open."""
+
+import resource
+
+MAX_DESCRIPTORS = 65_536
+
+
+def raise_descriptors() -> int:
+    """Raise the soft limit to the hard one, within reason; what it is then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most

@@ -1,0 +1,64 @@
+"""What one caller, one connection and all of them together may take. Pure."""
+
+from dataclasses import dataclass
+from typing import Self
+
+MAX_CONNECTIONS = 4_096
+MAX_BACKLOG = 2_048
+MAX_QUEUED = 500
+AT_WORK = 20
+# For the database's connections, log, listening sockets, temporary files and libraries.
+OWN_DESCRIPTORS = 256
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Seconds, bytes and numbers; what goes beyond is refused or closed."""
+
+    # --- all connections together
+    connections: int
+    backlog: int  # connections that the kernel keeps for us and that are taken in one go
+    queued: int  # whole requests that wait for their turn
+    streams: int
+    at_work: int = AT_WORK  # each has a thread and mostly a database connection
+    held_bytes: int = 64 * 1024 * 1024  # of requests that are not at work yet
+    unread_bytes: int = 64 * 1024 * 1024  # of answers that their callers do not take
+    # --- one address; 0: no limit
+    connections_per_address: int = 0
+    # --- one request
+    url_bytes: int = 8_192
+    headers: int = 100
+    header_bytes: int = 65_536
+    body_bytes: int = 2_621_440
+    chunks: int = 10_000
+    header_seconds: float = 10
+    body_seconds: float = 30
+    # After the first seconds a body comes at least this fast.
+    body_first_seconds: float = 5
+    body_bytes_per_second: int = 1_024
+    queue_seconds: float = 30
+    # --- one answer
+    answer_bytes: int = (
+        4 * 1024 * 1024
+    )  # kept for a caller; only beyond it the application waits for him
+    stalled_seconds: float = 10  # without a byte being taken
+    answer_seconds: float = 120  # from its end at the server until the last byte is taken
+    # --- between requests, and after a refusal
+    idle_seconds: float = 5
+    closing_seconds: float = 2
+    closing_bytes: int = 4 * 1024 * 1024
+
+    @classmethod
+    def for_descriptors(cls, descriptors: int, **given: float) -> Self:
+        """As many connections as fit, also while a full backlog is taken in before anybody could be dropped."""
+        backlog = min(MAX_BACKLOG, descriptors // 4)
+        room = descriptors - backlog - min(OWN_DESCRIPTORS, descriptors // 4)
+        connections = min(MAX_CONNECTIONS, room)
+        derived = {
+            "connections": connections,
+            "backlog": backlog,
+            # Together less than all, so that there is always a connection that can be dropped.
+            "queued": min(MAX_QUEUED, connections // 2),
+            "streams": connections // 4,
+        }
+        return cls(**{**derived, **given})  # type: ignore[arg-type]  # checked by the names

@@ -1,0 +1,20 @@
+"""Web as a process: the application, and the limits that its settings ask for."""
+
+from django.conf import settings
+
+from orchestrator.asgi import application
+from orchestrator.web.limits import AT_WORK
+from orchestrator.web.serve import serve
+
+
+def run(address: str, port: int) -> None:
+    """Serve until stopped."""
+    serve(
+        application,
+        address=address,
+        port=port,
+        # With a pool nobody waits for a connection behind others who have one: the wait is for a turn.
+        at_work=settings.ENV.database_pool_size or AT_WORK,
+        body_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        connections_per_address=settings.ENV.web_connections_per_address,
+    )

@@ -1,0 +1,251 @@
+"""One connection to web: uvicorn's HTTP/1.1, but the application sees a request only when all of it has come.
+
+Timing: request-time, in the server's event loop. Model: sync; only the application runs as a task, in a fresh context,
+so that nothing of another caller's request is found in it. Guarantee: no more than the limits is kept of a request, and
+what is beyond is answered with a problem while it comes. Failure: what is not valid HTTP is answered 400 and the
+connection closes; errors of the application are logged and answered 500 by uvicorn.
+"""
+
+import asyncio
+import contextvars
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from orchestrator.core.errors import IsolaneError
+from orchestrator.core.request_ids import HEADER
+from orchestrator.web import refusals
+from orchestrator.web.answer import ApplicationAnswer
+from orchestrator.web.connections import Connection, Phase
+from orchestrator.web.problem import as_answer
+from orchestrator.web.traffic import Traffic
+
+ANSWERABLE = (h11.IDLE, h11.SEND_RESPONSE)
+BEFORE_A_REQUEST = (Phase.UNFINISHED, Phase.IDLE)
+REQUEST_ID = HEADER.lower().encode()
+
+
+class LimitedProtocol(H11Protocol):
+    """A connection that keeps the limits; how it shares with others is decided by `Traffic`."""
+
+    cycle: ApplicationAnswer
+
+    def __init__(self, *, traffic: Traffic, **given: Any) -> None:
+        super().__init__(**given)
+        self.traffic = traffic
+        self.limits = traffic.limits
+        self.connection = Connection(peer=self, address="")
+        self._body = bytearray()
+        self._chunks = 0
+        self._thrown_away = 0
+        self._unread = False
+        self._is_last = False
+        self.headers = []
+
+    # --- the connection
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a place among the connections."""
+        super().connection_made(transport)
+        # So that `pause_writing` means: there is something that the caller has not taken.
+        transport.set_write_buffer_limits(high=0)
+        self.connection.address = self.client[0] if self.client else ""
+        self.traffic.opened(self.connection)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place back."""
+        super().connection_lost(exc)
+        self.traffic.closed(self.connection)
+
+    def pause_writing(self) -> None:
+        """A stream waits for its caller; any other answer is kept here, so that its thread is free."""
+        self._unread = True
+        if self.connection.phase is Phase.STREAM:
+            self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The caller has taken everything."""
+        self._unread = False
+        self.flow.resume_writing()
+        if self.connection.phase is Phase.UNREAD:
+            self._await_request()
+
+    def shutdown(self) -> None:
+        """The server stops: what has come whole or nearly so is still answered."""
+        self._is_last = True
+        if self.connection.phase is Phase.AT_WORK or self.connection.phase is Phase.STREAM:
+            self.cycle.keep_alive = False
+        elif self.connection.phase in {Phase.IDLE, Phase.UNREAD} or not self._has_header:
+            self.transport.close()
+
+    @property
+    def _has_header(self) -> bool:
+        return self.connection.body_since is not None
+
+    # --- what comes
+    def data_received(self, data: bytes) -> None:
+        """Count, then understand."""
+        phase = self.connection.phase
+        if phase is Phase.CLOSING:
+            self._throw_away(len(data))
+            return
+        if phase is Phase.IDLE:
+            self._begin_request()
+        if phase in {Phase.IDLE, Phase.UNFINISHED, Phase.QUEUED}:
+            self.traffic.received(self.connection, len(data))
+        self.conn.receive_data(data)
+        if phase in BEFORE_A_REQUEST:
+            self.handle_events()
+        else:
+            self.flow.pause_reading()  # the next request waits until this one is answered
+
+    def handle_events(self) -> None:
+        """Go on with the request as far as it has come."""
+        while self.connection.phase is Phase.UNFINISHED:
+            try:
+                event = self.conn.next_event()
+            except h11.RemoteProtocolError as error:
+                self.refuse(self._invalid(error))
+                return
+            match event:
+                case h11.Request():
+                    self._take_head(event)
+                case h11.Data():
+                    self._take_body(event.data)
+                case h11.EndOfMessage():
+                    self.traffic.whole(self.connection)
+                case _:
+                    return
+
+    def _throw_away(self, size: int) -> None:
+        self._thrown_away += size
+        if self._thrown_away > self.limits.closing_bytes:
+            self.drop()
+
+    def _begin_request(self) -> None:
+        self._body, self._chunks, self.headers = bytearray(), 0, []
+        self.traffic.began(self.connection)
+
+    def _take_head(self, request: h11.Request) -> None:
+        self.headers = list(request.headers)
+        raw_path, _, query = request.target.partition(b"?")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": request.http_version.decode("ascii"),
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme or "http",
+            "method": request.method.decode("ascii"),
+            "root_path": self.root_path,
+            "path": self.root_path + unquote(raw_path.decode("ascii")),
+            "raw_path": self.root_path.encode("ascii") + raw_path,
+            "query_string": query,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        if error := refusals.head_refused(request.target, self.headers, self.limits):
+            self.refuse(error)
+            return
+        self.traffic.header_complete(self.connection)
+        if self.conn.they_are_waiting_for_100_continue:
+            go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+            self._write(go_on)
+
+    def _take_body(self, data: bytes) -> None:
+        self._chunks += 1
+        self.connection.body += len(data)
+        if self.connection.body > self.limits.body_bytes:
+            self.refuse(refusals.body_too_large(self.limits))
+        elif self._chunks > self.limits.chunks:
+            self.refuse(refusals.too_many_chunks(self.limits))
+        else:
+            self._body += data
+
+    def _invalid(self, error: h11.RemoteProtocolError) -> IsolaneError:
+        if error.error_status_hint == refusals.HeaderTooLarge.http_status:
+            return refusals.header_too_large(self.limits)
+        return refusals.malformed()
+
+    # --- what is said
+    def refuse(self, error: IsolaneError) -> None:
+        """Answer with a problem; then nothing that comes is kept, but it is read, or the answer could get lost."""
+        self.traffic.refused(self.connection)
+        self._body = bytearray()
+        if self.conn.our_state not in ANSWERABLE or self.transport.is_closing():
+            self.drop()
+            return
+        request_id = dict(self.headers).get(REQUEST_ID, b"").decode("latin-1")
+        answer = as_answer(error, request_id)
+        is_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
+        headers = [*self.server_state.default_headers, *answer.headers]
+        reason = HTTPStatus(answer.status).phrase.encode()
+        self._write(h11.Response(status_code=answer.status, headers=headers, reason=reason))
+        self._write(h11.Data(data=b"" if is_head else answer.body))
+        self._write(h11.EndOfMessage())
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+
+    def begin(self) -> None:
+        """Hand the whole request to the application."""
+        self.cycle = ApplicationAnswer(
+            on_stream=partial(self.traffic.became_stream, self.connection),
+            most=self.limits.answer_bytes,
+            scope=self.scope,
+            conn=self.conn,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            on_response=self.on_response_complete,
+        )
+        self.cycle.body, self._body = self._body, bytearray()
+        self.cycle.more_body = False
+        self.cycle.keep_alive = not self._is_last
+        self.cycle.message_event.set()
+        work = self.cycle.run_asgi(self.app)
+        task = self.loop.create_task(work, context=contextvars.Context())
+        self.tasks.add(task)
+        task.add_done_callback(partial(self._ended, self.cycle))
+
+    def _ended(self, answer: ApplicationAnswer, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self.traffic.ended(stream=answer.is_stream)
+
+    def on_response_complete(self) -> None:
+        """The application has said everything; the next request is looked at when the caller has taken it."""
+        self.server_state.total_requests += 1
+        if self._unread:
+            self.traffic.answered(self.connection, unread=True)
+        else:
+            self._await_request()
+
+    def _await_request(self) -> None:
+        if self.transport.is_closing():
+            return
+        self.traffic.answered(self.connection, unread=False)
+        self.flow.resume_reading()
+        if self.conn.our_state is h11.DONE and self.conn.their_state is h11.DONE:
+            self.conn.start_next_cycle()
+            if came_before := len(self.conn.trailing_data[0]):
+                self._begin_request()
+                self.traffic.received(self.connection, came_before)
+                self.handle_events()
+
+    def drop(self) -> None:
+        """Close at once."""
+        self.transport.abort()
+
+    def unread_bytes(self) -> int:
+        """Of the answer, and of requests that wait behind it."""
+        return self.transport.get_write_buffer_size() + len(self.conn.trailing_data[0])
+
+    def _write(self, event: h11.Event) -> None:
+        self.transport.write(self.conn.send(event) or b"")

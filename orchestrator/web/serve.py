@@ -1,0 +1,97 @@
+"""Serving an ASGI application with limits.
+
+Timing: a long-running process of its own. Model: async, one event loop; the application brings its threads.
+Guarantee: best-effort beyond the limits: what is refused or dropped is for the caller to repeat. Failure: an address
+that is taken ends the process with one line; a sweep that fails is logged, and the next comes all the same.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from functools import partial
+from typing import Any
+
+import uvicorn
+
+from orchestrator.core.errors import Conflict
+from orchestrator.core.logs import limit_lines
+from orchestrator.web.descriptors import raise_descriptors
+from orchestrator.web.limits import Limits
+from orchestrator.web.protocol import LimitedProtocol
+from orchestrator.web.traffic import Traffic
+
+SWEEP_SECONDS = 0.5
+# Less than a supervisor waits before it kills.
+STOP_SECONDS = 8
+logger = logging.getLogger(__name__)
+
+
+class LimitedServer(uvicorn.Server):
+    """uvicorn with one sweep for all connections."""
+
+    def __init__(
+        self, application: Any, limits: Limits, *, sweep_seconds: float = SWEEP_SECONDS
+    ) -> None:
+        self.traffic = Traffic(limits, time.monotonic)
+        self._sweep_seconds = sweep_seconds
+        protocol: Any = partial(LimitedProtocol, traffic=self.traffic)
+        super().__init__(
+            uvicorn.Config(
+                application,
+                loop="asyncio",
+                http=protocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                # Who calls is for the application to say, by the proxies that it trusts.
+                proxy_headers=False,
+                server_header=False,
+                backlog=limits.backlog,
+                h11_max_incomplete_event_size=limits.header_bytes,
+                timeout_graceful_shutdown=STOP_SECONDS,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and sweep from now on."""
+        await super().startup(sockets)
+        self._sweep(asyncio.get_running_loop())
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self.traffic.sweep()
+        except Exception:
+            logger.exception("a sweep of the connections failed", extra={"event": "SWEEP_FAILED"})
+        loop.call_later(self._sweep_seconds, self._sweep, loop)
+
+
+def serve(
+    application: Any,
+    *,
+    address: str,
+    port: int,
+    at_work: int,
+    body_bytes: int,
+    connections_per_address: int,
+) -> None:
+    """Serve until stopped."""
+    limit_lines()
+    limits = Limits.for_descriptors(
+        raise_descriptors(),
+        at_work=at_work,
+        body_bytes=body_bytes,
+        connections_per_address=connections_per_address,
+    )
+    listening = listen(address, port, limits.backlog)
+    LimitedServer(application, limits).run(sockets=[listening])
+
+
+def listen(address: str, port: int, backlog: int) -> socket.socket:
+    """The socket that connections come to."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, port), family=family, backlog=backlog)
+    except OSError as error:
+        raise Conflict(f"Web cannot listen on {address}:{port}: {error.strerror}.") from None

@@ -1,0 +1,197 @@
+"""What all connections of a process share: who is let in, whose turn it is, who is dropped, whose time is over.
+
+Timing: request-time, in the server's event loop. Model: sync; nothing here waits. Guarantee: deterministic for a clock:
+whoever has sent a whole request and reads is answered, or told 503. Failure: errors bubble to the event loop, which
+logs them and closes the connection.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from orchestrator.web import refusals
+from orchestrator.web.connections import Connection, Connections, Phase
+from orchestrator.web.deadlines import overdue
+from orchestrator.web.fair_queue import FairQueue
+from orchestrator.web.limits import Limits
+
+logger = logging.getLogger(__name__)
+ANSWERED = (Phase.AT_WORK, Phase.STREAM, Phase.UNREAD)
+
+
+class Traffic:
+    """All connections of one web process."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        self.limits = limits
+        self.clock = clock
+        self.connections = Connections()
+        self.queue = FairQueue()
+        self.at_work = 0
+        self.streams = 0
+        self.held = 0
+
+    # --- connections come and go
+    def opened(self, connection: Connection) -> None:
+        """Let it in, if need be in the place of another."""
+        most = self.limits.connections_per_address
+        if most and self.connections.of(connection.address) >= most:
+            self._say(
+                "ADDRESS_FULL", "an address has all connections it may have: a new one was dropped"
+            )
+            self._drop(connection)
+            return
+        if len(self.connections) >= self.limits.connections:
+            other = self.connections.expendable()
+            self._say(
+                "CONNECTIONS_FULL",
+                "all connections are taken: one that sent no whole request was dropped",
+            )
+            self._drop(other or connection)
+            if other is None:
+                return
+        self.connections.add(connection, self.clock())
+
+    def closed(self, connection: Connection) -> None:
+        """It is gone, and what it held is free."""
+        self.queue.discard(connection)
+        self._release(connection)
+        self.connections.remove(connection)
+
+    # --- a request comes
+    def began(self, connection: Connection) -> None:
+        """The first bytes of a request have come."""
+        connection.body_since, connection.body = None, 0
+        self._move(connection, Phase.UNFINISHED)
+
+    def received(self, connection: Connection, size: int) -> None:
+        """Count bytes that are kept; if all keep too many, the oldest of those with more than its share is dropped."""
+        connection.held += size
+        self.held += size
+        share = self.limits.held_bytes // self.limits.connections
+        while self.held > self.limits.held_bytes:
+            if other := self.connections.holding(share):
+                self._say(
+                    "REQUESTS_FULL",
+                    "unfinished requests hold too much memory: the oldest was dropped",
+                )
+                self._drop(other)
+            elif queued := self.queue.last_of_most():
+                self._refuse_queued(queued)
+            else:
+                return
+
+    def header_complete(self, connection: Connection) -> None:
+        """From now on the body is waited for."""
+        connection.body_since = self.clock()
+
+    def refused(self, connection: Connection) -> None:
+        """It was answered with a problem and is about to close."""
+        self.queue.discard(connection)
+        self._release(connection)
+        self._move(connection, Phase.CLOSING)
+
+    # --- a request is whole
+    def whole(self, connection: Connection) -> None:
+        """Begin with it, or have it wait for its turn."""
+        if self.at_work < self.limits.at_work:
+            self._begin(connection)
+            return
+        self._move(connection, Phase.QUEUED)
+        self.queue.add(connection)
+        if len(self.queue) > self.limits.queued and (last := self.queue.last_of_most()):
+            self._refuse_queued(last)
+
+    def became_stream(self, connection: Connection) -> bool:
+        """Count it as a stream instead of a request at work, if there is room for one."""
+        if self.streams >= self.limits.streams:
+            return False
+        self.streams += 1
+        self._move(connection, Phase.STREAM)
+        self._end_work()
+        return True
+
+    def answered(self, connection: Connection, *, unread: bool) -> None:
+        """The application has said everything."""
+        self._move(connection, Phase.UNREAD if unread else Phase.IDLE)
+
+    def ended(self, *, stream: bool) -> None:
+        """The application has returned, and its thread is free."""
+        if stream:
+            self.streams -= 1
+        else:
+            self._end_work()
+
+    # --- time goes by
+    def sweep(self) -> None:
+        """End what has had its time, and what keeps too much unread."""
+        now = self.clock()
+        ended: Counter[str] = Counter()
+        for connection in list(self.connections):
+            self._look(connection, now)
+            if overdue(connection, now, self.limits):
+                if connection.phase not in {Phase.IDLE, Phase.CLOSING}:
+                    ended[connection.phase.name.lower()] += 1
+                self._expire(connection)
+        self._drop_unread(ended)
+        if ended:
+            told = ", ".join(f"{number} {phase}" for phase, number in sorted(ended.items()))
+            logger.info(
+                "connections had their time: %s", told, extra={"event": "CONNECTIONS_ENDED"}
+            )
+
+    def _look(self, connection: Connection, now: float) -> None:
+        if connection.phase in ANSWERED:
+            unread = connection.peer.unread_bytes()
+            if unread != connection.unread:
+                connection.unread, connection.progress = unread, now
+
+    def _expire(self, connection: Connection) -> None:
+        match connection.phase:
+            case Phase.UNFINISHED if connection.held:
+                connection.peer.refuse(refusals.timed_out(self.limits))
+            case Phase.QUEUED:
+                connection.peer.refuse(refusals.overloaded())
+            case _:
+                self._drop(connection)
+
+    def _drop_unread(self, ended: Counter[str]) -> None:
+        waiting = list(self.connections.within(Phase.UNREAD))
+        total = sum(connection.unread for connection in waiting)
+        for connection in waiting:
+            if total <= self.limits.unread_bytes:
+                return
+            total -= connection.unread
+            ended["unread"] += 1
+            self._drop(connection)
+
+    # --- inside
+    def _begin(self, connection: Connection) -> None:
+        self._release(connection)
+        self._move(connection, Phase.AT_WORK)
+        self.at_work += 1
+        connection.peer.begin()
+
+    def _end_work(self) -> None:
+        self.at_work -= 1
+        while self.at_work < self.limits.at_work and (following := self.queue.take()):
+            self._begin(following)
+
+    def _refuse_queued(self, connection: Connection) -> None:
+        self._say("REQUESTS_FULL", "too many whole requests are waiting: the last was refused")
+        connection.peer.refuse(refusals.overloaded())
+
+    def _drop(self, connection: Connection) -> None:
+        self.closed(connection)
+        connection.phase = Phase.CLOSING
+        connection.peer.drop()
+
+    def _release(self, connection: Connection) -> None:
+        self.held -= connection.held
+        connection.held = 0
+
+    def _move(self, connection: Connection, phase: Phase) -> None:
+        self.connections.move(connection, phase, self.clock())
+
+    def _say(self, event: str, message: str) -> None:
+        logger.warning(message, extra={"event": event})
