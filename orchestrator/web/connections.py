@@ -108,9 +108,10 @@ class Connections:
         """Whom to drop for a new connection; nobody if all have a whole request or a stream."""
         return next((one for phase in DROPPED_FIRST for one in self._by_phase[phase]), None)
 
-    def holding(self, least: int) -> Connection | None:
-        """The oldest unfinished that holds so much memory."""
-        return next((one for one in self._by_phase[Phase.UNFINISHED] if one.held >= least), None)
+    def holding(self, least: int, besides: Connection) -> Connection | None:
+        """The oldest other unfinished one that holds so much memory."""
+        unfinished = self._by_phase[Phase.UNFINISHED]
+        return next((one for one in unfinished if one.held >= least and one is not besides), None)
 
     def _enter(self, connection: Connection, phase: Phase, now: float) -> None:
         connection.phase, connection.since, connection.progress = phase, now, now

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 MAX_CONNECTIONS = 4_096
-MAX_BACKLOG = 2_048
+MAX_ACCEPTED = 2_048
 MAX_QUEUED = 500
 AT_WORK = 20
 # For the database's connections, log, listening sockets, temporary files and libraries.
@@ -17,7 +17,7 @@ class Limits:
 
     # --- all connections together
     connections: int
-    backlog: int  # connections that the kernel keeps for us and that are taken in one go
+    accepted: int  # new ones taken in one go, before another could be dropped for them
     queued: int  # whole requests that wait for their turn
     streams: int
     at_work: int = AT_WORK  # each has a thread and mostly a database connection
@@ -50,13 +50,13 @@ class Limits:
 
     @classmethod
     def for_descriptors(cls, descriptors: int, **given: float) -> Self:
-        """As many connections as fit, also while a full backlog is taken in before anybody could be dropped."""
-        backlog = min(MAX_BACKLOG, descriptors // 4)
-        room = descriptors - backlog - min(OWN_DESCRIPTORS, descriptors // 4)
+        """As many connections as fit, also with all that are taken in one go."""
+        accepted = min(MAX_ACCEPTED, descriptors // 4)
+        room = descriptors - accepted - min(OWN_DESCRIPTORS, descriptors // 4)
         connections = min(MAX_CONNECTIONS, room)
         derived = {
             "connections": connections,
-            "backlog": backlog,
+            "accepted": accepted,
             # Together less than all, so that there is always a connection that can be dropped.
             "queued": min(MAX_QUEUED, connections // 2),
             "streams": connections // 4,

@@ -96,6 +96,8 @@ class LimitedProtocol(H11Protocol):
             self._begin_request()
         if phase in {Phase.IDLE, Phase.UNFINISHED, Phase.QUEUED}:
             self.traffic.received(self.connection, len(data))
+        if self.connection.phase is Phase.CLOSING:  # it was too much
+            return
         self.conn.receive_data(data)
         if phase in BEFORE_A_REQUEST:
             self.handle_events()

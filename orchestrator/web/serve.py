@@ -22,6 +22,7 @@ from orchestrator.web.protocol import LimitedProtocol
 from orchestrator.web.traffic import Traffic
 
 SWEEP_SECONDS = 0.5
+BACKLOG = 2_048  # connections that the kernel keeps until they are taken
 # Less than a supervisor waits before it kills.
 STOP_SECONDS = 8
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class LimitedServer(uvicorn.Server):
                 # Who calls is for the application to say, by the proxies that it trusts.
                 proxy_headers=False,
                 server_header=False,
-                backlog=limits.backlog,
+                backlog=limits.accepted,
                 h11_max_incomplete_event_size=limits.header_bytes,
                 timeout_graceful_shutdown=STOP_SECONDS,
             )
@@ -57,6 +58,8 @@ class LimitedServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and sweep from now on."""
         await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)  # uvicorn set it to what is taken in one go
         self._sweep(asyncio.get_running_loop())
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -84,14 +87,14 @@ def serve(
         body_bytes=body_bytes,
         connections_per_address=connections_per_address,
     )
-    listening = listen(address, port, limits.backlog)
+    listening = listen(address, port)
     LimitedServer(application, limits).run(sockets=[listening])
 
 
-def listen(address: str, port: int, backlog: int) -> socket.socket:
+def listen(address: str, port: int) -> socket.socket:
     """The socket that connections come to."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family, backlog=backlog)
+        return socket.create_server((address, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise Conflict(f"Web cannot listen on {address}:{port}: {error.strerror}.") from None

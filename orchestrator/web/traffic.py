@@ -65,21 +65,13 @@ class Traffic:
         self._move(connection, Phase.UNFINISHED)
 
     def received(self, connection: Connection, size: int) -> None:
-        """Count bytes that are kept; if all keep too many, the oldest of those with more than its share is dropped."""
+        """Count bytes that are kept; if it is too much, the oldest other with more than its share is refused."""
         connection.held += size
         self.held += size
         share = self.limits.held_bytes // self.limits.connections
         while self.held > self.limits.held_bytes:
-            if other := self.connections.holding(share):
-                self._say(
-                    "REQUESTS_FULL",
-                    "unfinished requests hold too much memory: the oldest was dropped",
-                )
-                self._drop(other)
-            elif queued := self.queue.last_of_most():
-                self._refuse_queued(queued)
-            else:
-                return
+            other = self.connections.holding(share, connection) or self.queue.last_of_most()
+            self._refuse_overloaded(other or connection)
 
     def header_complete(self, connection: Connection) -> None:
         """From now on the body is waited for."""
@@ -100,7 +92,7 @@ class Traffic:
         self._move(connection, Phase.QUEUED)
         self.queue.add(connection)
         if len(self.queue) > self.limits.queued and (last := self.queue.last_of_most()):
-            self._refuse_queued(last)
+            self._refuse_overloaded(last)
 
     def became_stream(self, connection: Connection) -> bool:
         """Count it as a stream instead of a request at work, if there is room for one."""
@@ -177,8 +169,8 @@ class Traffic:
         while self.at_work < self.limits.at_work and (following := self.queue.take()):
             self._begin(following)
 
-    def _refuse_queued(self, connection: Connection) -> None:
-        self._say("REQUESTS_FULL", "too many whole requests are waiting: the last was refused")
+    def _refuse_overloaded(self, connection: Connection) -> None:
+        self._say("REQUESTS_FULL", "requests wait or hold memory beyond the limit: one was refused")
         connection.peer.refuse(refusals.overloaded())
 
     def _drop(self, connection: Connection) -> None:

@@ -3,7 +3,9 @@
 import json
 import logging
 
-from orchestrator.core.logs import JsonFormatter, bind, unbind
+import pytest
+
+from orchestrator.core.logs import JsonFormatter, OneASecond, bind, unbind
 
 
 def line(**attributes: object) -> dict[str, object]:
@@ -66,3 +68,64 @@ def test_what_is_bound_is_on_every_line_of_the_thread_until_it_is_unbound() -> N
         unbind()
     assert (line["execution_id"], line["tenant_id"], line["epoch"]) == ("e1", "acme", 2)
     assert "execution_id" not in json.loads(JsonFormatter().format(record))
+
+
+# --- one line a second
+class Clock:
+    """Time that stands until it is moved."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record(msg: str = "refused %s", **attributes: object) -> logging.LogRecord:
+    return logging.makeLogRecord({"name": "x", "msg": msg, **attributes})
+
+
+def test_lines_of_one_cause_are_written_once_a_second_and_counted() -> None:
+    clock = Clock()
+    limited = OneASecond(clock)
+    assert [limited.filter(record(args=(number,))) for number in range(5)] == [True] + [False] * 4
+    clock.now = 0.9
+    assert not limited.filter(record())
+    clock.now = 1.0
+    later = record()
+    assert limited.filter(later)
+    assert vars(later)["suppressed"] == 5
+    assert line(**vars(later))["suppressed"] == 5
+    clock.now = 2.0
+    last = record()
+    assert limited.filter(last)
+    assert "suppressed" not in vars(last)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record(name="y"),
+        record("accepted %s"),
+        record(event="FULL"),
+        record(exc_info=(ValueError, ValueError("x"), None)),
+    ],
+)
+def test_another_cause_is_another_line(other: logging.LogRecord) -> None:
+    limited = OneASecond(Clock())
+    assert limited.filter(record())
+    assert limited.filter(other)
+    assert not limited.filter(other)
+
+
+def test_what_follows_the_first_line_is_no_cause_of_its_own() -> None:
+    limited = OneASecond(Clock())
+    assert limited.filter(record("out of system resource\nsocket: 1"))
+    assert not limited.filter(record("out of system resource\nsocket: 2"))
+
+
+def test_ever_new_texts_are_one_cause_in_the_end() -> None:
+    clock = Clock()
+    limited = OneASecond(clock)
+    assert sum(limited.filter(record(f"text {number}")) for number in range(5_000)) == 201
+    clock.now = 1.5
+    assert limited.filter(record("text 4999"))

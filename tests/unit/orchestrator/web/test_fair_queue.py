@@ -1,0 +1,47 @@
+"""A crowd from one address waits for itself."""
+
+from orchestrator.web.connections import Connection
+from orchestrator.web.fair_queue import FairQueue
+from orchestrator.web.traffic import Traffic
+from tests.unit.orchestrator.web.peers import Clock, FakePeer, limits
+
+
+def connections(addresses: str) -> list[Connection]:
+    traffic = Traffic(limits(connections=99), Clock())
+    return [FakePeer(traffic, address).connection for address in addresses]
+
+
+def filled(waiting: list[Connection]) -> FairQueue:
+    queue = FairQueue()
+    for connection in waiting:
+        queue.add(connection)
+    return queue
+
+
+def drained(queue: FairQueue) -> list[Connection]:
+    return list(iter(queue.take, None))
+
+
+def test_addresses_take_turns_and_each_is_served_in_order() -> None:
+    waiting = connections("aaaabcb")
+    taken = drained(filled(waiting))
+    assert "".join(one.address for one in taken) == "abcabaa"
+    for address in "abc":
+        order = [one for one in waiting if one.address == address]
+        assert [one for one in taken if one.address == address] == order
+
+
+def test_who_left_is_not_served() -> None:
+    first, second, other = connections("aab")
+    queue = filled([first, second, other])
+    queue.discard(first)
+    queue.discard(first)
+    assert len(queue) == 2
+    assert drained(queue) == [second, other]
+    assert len(queue) == 0
+
+
+def test_the_last_of_the_greatest_crowd_is_refused_first() -> None:
+    waiting = connections("abbbc")
+    assert filled(waiting).last_of_most() is waiting[3]
+    assert FairQueue().last_of_most() is None
