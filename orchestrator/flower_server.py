@@ -32,8 +32,8 @@ class LimitedServer(HTTPServer):
         super().handle_stream(stream, address)
 
 
-def listen(dashboard: Application, address: str, port: int) -> int:
-    """Serve the dashboard there; the port that it is."""
+def listen(dashboard: Application, address: str, port: int) -> LimitedServer:
+    """Serve the dashboard there as soon as the event loop runs."""
     sockets = bind_sockets(port, address=address)
     server = LimitedServer(
         dashboard,
@@ -43,4 +43,4 @@ def listen(dashboard: Application, address: str, port: int) -> int:
         body_timeout=BODY_SECONDS,
     )
     server.add_sockets(sockets)
-    return int(sockets[0].getsockname()[1])
+    return server

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Self
 
 MAX_CONNECTIONS = 4_096
-MAX_ACCEPTED = 2_048
+MAX_ACCEPTED = 256
+# A connection that is accepted or dropped takes so many turns of the event loop until it counts or is closed.
+TURNS = 4
 MAX_QUEUED = 500
 AT_WORK = 20
 # For the database's connections, log, listening sockets, temporary files and libraries.
@@ -17,7 +19,7 @@ class Limits:
 
     # --- all connections together
     connections: int
-    accepted: int  # new ones taken in one go, before another could be dropped for them
+    accepted: int  # new ones in one turn of the event loop
     queued: int  # whole requests that wait for their turn
     streams: int
     at_work: int = AT_WORK  # each has a thread and mostly a database connection
@@ -50,9 +52,9 @@ class Limits:
 
     @classmethod
     def for_descriptors(cls, descriptors: int, **given: float) -> Self:
-        """As many connections as fit, also with all that are taken in one go."""
-        accepted = min(MAX_ACCEPTED, descriptors // 4)
-        room = descriptors - accepted - min(OWN_DESCRIPTORS, descriptors // 4)
+        """As many connections as fit beside those that come and go."""
+        accepted = min(MAX_ACCEPTED, descriptors // 4 // TURNS)
+        room = descriptors - TURNS * accepted - min(OWN_DESCRIPTORS, descriptors // 4)
         connections = min(MAX_CONNECTIONS, room)
         derived = {
             "connections": connections,
