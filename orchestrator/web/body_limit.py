@@ -4,53 +4,43 @@ Timing: request-time. Model: async. Guarantee: no more than the limit of a body 
 beyond it is answered 413; other errors bubble.
 """
 
-from asgiref.typing import (
-    ASGI3Application,
-    ASGIReceiveCallable,
-    ASGIReceiveEvent,
-    ASGISendCallable,
-    HTTPResponseBodyEvent,
-    HTTPResponseStartEvent,
-    Scope,
-)
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
 
 from orchestrator.core.problems import too_large
 from orchestrator.web.problem import as_answer
+
+Scope = dict[str, Any]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
 
 
 class _TooMuch(Exception):
     pass
 
 
-def limit_body(application: ASGI3Application, most: int) -> ASGI3Application:
+def limit_body(application: Application, most: int) -> Application:
     """The application, which is given at most so many bytes of a body."""
 
-    async def limited(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         received = 0
 
-        async def counted() -> ASGIReceiveEvent:
+        async def counted() -> Message:
             nonlocal received
             message = await receive()
-            if message["type"] == "http.request":
-                received += len(message["body"])
-                if received > most:
-                    raise _TooMuch
+            received += len(message.get("body", b""))
+            if received > most:
+                raise _TooMuch
             return message
 
         try:
             await application(scope, counted, send)
         except _TooMuch:
             answer = as_answer(too_large())
-            start = HTTPResponseStartEvent(
-                type="http.response.start",
-                status=answer.status,
-                headers=answer.headers,
-                trailers=False,
-            )
-            await send(start)
-            body = HTTPResponseBodyEvent(
-                type="http.response.body", body=answer.body, more_body=False
-            )
-            await send(body)
+            start = {"type": "http.response.start", "status": answer.status}
+            await send({**start, "headers": answer.headers})
+            await send({"type": "http.response.body", "body": answer.body})
 
     return limited

@@ -37,8 +37,8 @@ class FairQueue:
 
     def discard(self, connection: Connection) -> None:
         """Out of the queue, if it is in it."""
-        waiting = self._by_address.get(connection.address, {})
-        if connection in waiting:
+        waiting = self._by_address.get(connection.address)
+        if waiting and connection in waiting:
             del waiting[connection]
             self._number -= 1
             if not waiting:
@@ -48,4 +48,5 @@ class FairQueue:
         """The youngest of the address that has most: whom to refuse when there are too many."""
         if not self._by_address:
             return None
-        return next(reversed(max(self._by_address.values(), key=len)))
+        greatest: OrderedDict[Connection, None] = max(self._by_address.values(), key=len)
+        return next(reversed(greatest))
