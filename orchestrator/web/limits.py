@@ -25,6 +25,8 @@ class Limits:
     at_work: int = AT_WORK  # each has a thread and mostly a database connection
     held_bytes: int = 64 * 1024 * 1024  # of requests that are not at work yet
     unread_bytes: int = 64 * 1024 * 1024  # of answers that their callers do not take
+    # --- one connection in one turn of the event loop: who sends fast must not keep the others waiting
+    read_bytes: int = 16 * 1024
     # --- one address; 0: no limit
     connections_per_address: int = 0
     # --- one request

@@ -29,7 +29,7 @@ BEFORE_A_REQUEST = (Phase.UNFINISHED, Phase.IDLE)
 REQUEST_ID = HEADER.lower().encode()
 
 
-class LimitedProtocol(H11Protocol):
+class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     """A connection that keeps the limits; how it shares with others is decided by `Traffic`."""
 
     cycle: ApplicationAnswer
@@ -86,6 +86,14 @@ class LimitedProtocol(H11Protocol):
         return self.connection.body_since is not None
 
     # --- what comes
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go: one place for all, since they are taken out at once."""
+        return self.traffic.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many have come."""
+        self.data_received(bytes(self.traffic.buffer[:nbytes]))
+
     def data_received(self, data: bytes) -> None:
         """Count, then understand."""
         phase = self.connection.phase

@@ -30,6 +30,7 @@ class Traffic:
         self.at_work = 0
         self.streams = 0
         self.held = 0
+        self.buffer = memoryview(bytearray(limits.read_bytes))
 
     # --- connections come and go
     def opened(self, connection: Connection) -> None:

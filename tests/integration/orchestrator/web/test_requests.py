@@ -1,5 +1,6 @@
 """What is sent before any login is bounded in bytes: it is refused while it comes, with a problem that can be read."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -103,3 +104,11 @@ def test_requests_one_behind_the_other_are_answered_in_order_and_know_nothing_of
     assert places == sorted(places)
     assert received.count(b"HTTP/1.1 200") == 4
     assert not web.application.leaked
+
+
+def test_answers_are_sent_without_delay(web: Web) -> None:
+    with web.connect(request(method="GET")) as connection:
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 200 ")
+        (served,) = web.server.server_state.connections
+        accepted = served.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
