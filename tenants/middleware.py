@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 
 from orchestrator.core.errors import InvalidInput, IsolaneError, NotFound, Unauthenticated
+from orchestrator.core.known_caller import tell_caller
 from orchestrator.core.problems import database_away, problem_response
 from tenants.caller import Caller, reach
 from tenants.roles import Role
@@ -56,10 +57,13 @@ class ScopeMiddleware:
             raise NotFound("There is nothing at this address.")
         caller = _caller(request, tenant, program)
         request.caller = caller  # type: ignore[attr-defined]  # ours, read by the API's authentication
+        if caller is not None:
+            tell_caller(request, f"tenant:{caller.tenant.id}")
         if caller is not None and request.path not in SIGN_IN_PATHS:
             with tenant_scope(caller.tenant):
                 return self._get_response(request)
         if _is_platform_admin(request):
+            tell_caller(request, "operators")
             with platform_scope():
                 return self._get_response(request)
         return self._get_response(request)

@@ -47,6 +47,7 @@ class Connection:
 
     peer: Peer
     address: str
+    caller: str = ""  # of the request that is whole: who takes turns with others
     phase: Phase = Phase.UNFINISHED
     since: float = 0  # when the phase began
     held: int = 0  # bytes received of a request that is not at work yet

@@ -13,6 +13,7 @@ def run(address: str, port: int) -> None:
         application,
         address=address,
         port=port,
+        session_cookie=settings.SESSION_COOKIE_NAME,
         # With a pool nobody waits for a connection behind others who have one: the wait is for a turn.
         at_work=settings.ENV.database_pool_size or AT_WORK,
         body_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,

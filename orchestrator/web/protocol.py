@@ -17,9 +17,11 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from orchestrator.core.errors import IsolaneError
+from orchestrator.core.known_caller import STATE
 from orchestrator.core.request_ids import HEADER
 from orchestrator.web import refusals
 from orchestrator.web.answer import ApplicationAnswer
+from orchestrator.web.callers import Callers, credential_of
 from orchestrator.web.connections import Connection, Phase
 from orchestrator.web.problem import as_answer
 from orchestrator.web.traffic import Traffic
@@ -34,9 +36,13 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
 
     cycle: ApplicationAnswer
 
-    def __init__(self, *, traffic: Traffic, **given: Any) -> None:
+    def __init__(
+        self, *, traffic: Traffic, callers: Callers, session_cookie: bytes, **given: Any
+    ) -> None:
         super().__init__(**given)
         self.traffic = traffic
+        self.callers = callers
+        self.session_cookie = session_cookie
         self.limits = traffic.limits
         self.connection = Connection(peer=self, address="")
         self._body = bytearray()
@@ -126,6 +132,9 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
                 case h11.Data():
                     self._take_body(event.data)
                 case h11.EndOfMessage():
+                    self.connection.caller = self.callers.of(
+                        self._credential(), self.connection.address
+                    )
                     self.traffic.whole(self.connection)
                 case _:
                     return
@@ -203,7 +212,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     def begin(self) -> None:
         """Hand the whole request to the application."""
         self.cycle = ApplicationAnswer(
-            on_stream=partial(self.traffic.became_stream, self.connection),
+            on_stream=partial(self.traffic.became_stream, self.connection, self.connection.caller),
             most=self.limits.answer_bytes,
             scope=self.scope,
             conn=self.conn,
@@ -223,11 +232,20 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         work = self.cycle.run_asgi(self.app)
         task = self.loop.create_task(work, context=contextvars.Context())
         self.tasks.add(task)
-        task.add_done_callback(partial(self._ended, self.cycle))
+        known = partial(self._ended, self.cycle, self.connection.caller, self._credential())
+        task.add_done_callback(known)
 
-    def _ended(self, answer: ApplicationAnswer, task: asyncio.Task[None]) -> None:
+    def _ended(
+        self, answer: ApplicationAnswer, caller: str, credential: bytes, task: asyncio.Task[None]
+    ) -> None:
+        """The connection may have gone on to another request meanwhile."""
         self.tasks.discard(task)
-        self.traffic.ended(stream=answer.is_stream)
+        if proven := answer.scope["state"].get(STATE):
+            self.callers.learn(credential, proven)
+        self.traffic.ended(caller, stream=answer.is_stream)
+
+    def _credential(self) -> bytes:
+        return credential_of(self.headers, self.session_cookie)
 
     def on_response_complete(self) -> None:
         """The application has said everything; the next request is looked at when the caller has taken it."""

@@ -16,6 +16,7 @@ import uvicorn
 
 from orchestrator.core.errors import Conflict
 from orchestrator.core.logs import limit_lines
+from orchestrator.web.callers import Callers
 from orchestrator.web.descriptors import raise_descriptors
 from orchestrator.web.limits import Limits
 from orchestrator.web.protocol import LimitedProtocol
@@ -32,11 +33,21 @@ class LimitedServer(uvicorn.Server):
     """uvicorn with one sweep for all connections."""
 
     def __init__(
-        self, application: Any, limits: Limits, *, sweep_seconds: float = SWEEP_SECONDS
+        self,
+        application: Any,
+        limits: Limits,
+        *,
+        session_cookie: str,
+        sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         self.traffic = Traffic(limits, time.monotonic)
         self._sweep_seconds = sweep_seconds
-        protocol: Any = partial(LimitedProtocol, traffic=self.traffic)
+        protocol: Any = partial(
+            LimitedProtocol,
+            traffic=self.traffic,
+            callers=Callers(),
+            session_cookie=session_cookie.encode(),
+        )
         super().__init__(
             uvicorn.Config(
                 application,
@@ -75,6 +86,7 @@ def serve(
     *,
     address: str,
     port: int,
+    session_cookie: str,
     at_work: int,
     body_bytes: int,
     connections_per_address: int,
@@ -84,11 +96,12 @@ def serve(
     limits = Limits.for_descriptors(
         raise_descriptors(),
         at_work=at_work,
+        at_work_per_caller=max(1, at_work // 4),
         body_bytes=body_bytes,
         connections_per_address=connections_per_address,
     )
     listening = listen(address, port)
-    LimitedServer(application, limits).run(sockets=[listening])
+    LimitedServer(application, limits, session_cookie=session_cookie).run(sockets=[listening])
 
 
 def listen(address: str, port: int) -> socket.socket:

@@ -28,6 +28,7 @@ class Traffic:
         self.connections = Connections()
         self.queue = FairQueue()
         self.at_work = 0
+        self._at_work_of: Counter[str] = Counter()
         self.streams = 0
         self.held = 0
         self.buffer = memoryview(bytearray(limits.read_bytes))
@@ -87,7 +88,7 @@ class Traffic:
     # --- a request is whole
     def whole(self, connection: Connection) -> None:
         """Begin with it, or have it wait for its turn."""
-        if self.at_work < self.limits.at_work:
+        if self.at_work < self.limits.at_work and self._may_begin(connection.caller):
             self._begin(connection)
             return
         self._move(connection, Phase.QUEUED)
@@ -95,25 +96,25 @@ class Traffic:
         if len(self.queue) > self.limits.queued and (last := self.queue.last_of_most()):
             self._refuse_overloaded(last)
 
-    def became_stream(self, connection: Connection) -> bool:
+    def became_stream(self, connection: Connection, caller: str) -> bool:
         """Count it as a stream instead of a request at work, if there is room for one."""
         if self.streams >= self.limits.streams:
             return False
         self.streams += 1
         self._move(connection, Phase.STREAM)
-        self._end_work()
+        self._end_work(caller)
         return True
 
     def answered(self, connection: Connection, *, unread: bool) -> None:
         """The application has said everything."""
         self._move(connection, Phase.UNREAD if unread else Phase.IDLE)
 
-    def ended(self, *, stream: bool) -> None:
+    def ended(self, caller: str, *, stream: bool) -> None:
         """The application has returned, and its thread is free."""
         if stream:
             self.streams -= 1
         else:
-            self._end_work()
+            self._end_work(caller)
 
     # --- time goes by
     def sweep(self) -> None:
@@ -163,11 +164,21 @@ class Traffic:
         self._release(connection)
         self._move(connection, Phase.AT_WORK)
         self.at_work += 1
+        self._at_work_of[connection.caller] += 1
         connection.peer.begin()
 
-    def _end_work(self) -> None:
+    def _may_begin(self, caller: str) -> bool:
+        return self._at_work_of[caller] < self.limits.at_work_per_caller
+
+    def _end_work(self, caller: str) -> None:
         self.at_work -= 1
-        while self.at_work < self.limits.at_work and (following := self.queue.take()):
+        self._at_work_of[caller] -= 1
+        if not self._at_work_of[caller]:
+            del self._at_work_of[caller]
+        while self.at_work < self.limits.at_work:
+            following = self.queue.take(self._may_begin)
+            if following is None:
+                return
             self._begin(following)
 
     def _refuse_overloaded(self, connection: Connection) -> None:

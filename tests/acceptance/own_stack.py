@@ -208,7 +208,7 @@ def _web(environ: Mapping[str, str], port: int) -> Child:
             ADDRESS,
             "--port",
             str(port),
-        ),  # fmt: skip
+        ),
         env=environ,
         cwd=ROOT,
         ready=partial(_answers, f"http://{ADDRESS}:{port}/healthz"),

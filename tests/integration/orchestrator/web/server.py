@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from orchestrator.core.known_caller import STATE
 from orchestrator.web.limits import Limits
 from orchestrator.web.serve import LimitedServer, listen
 from tests.waiting import wait_for
@@ -36,6 +37,8 @@ class Application:
         if scope["path"] == "/wait":
             await self.wait()
         kind = b"text/event-stream" if scope["path"] == "/stream" else b"text/plain"
+        if (b"authorization", b"valid") in scope["headers"]:
+            scope["state"][STATE] = "tenant:1"
         said = b"x" * BIG if scope["path"] == "/big" else b"%d bytes" % len(body)
         await send(
             {"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]}
@@ -88,7 +91,9 @@ def serving(**limits: float) -> Iterator[Web]:
     few = {"connections": 50, "accepted": 50, "queued": 20, "streams": 5, "at_work": 20}
     application = Application()
     given: dict[str, Any] = {**long, **few, "body_bytes": 100_000, **limits}
-    server = LimitedServer(application, Limits(**given), sweep_seconds=SWEEP_SECONDS)
+    server = LimitedServer(
+        application, Limits(**given), session_cookie="sessionid", sweep_seconds=SWEEP_SECONDS
+    )
     listening = listen(ADDRESS, 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

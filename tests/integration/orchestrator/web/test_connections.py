@@ -89,6 +89,19 @@ def test_requests_wait_for_their_turn_and_too_many_are_told_503() -> None:
         assert [parse(read_all(one))[0] for one in (first, second)] == [200, 200]
 
 
+def test_a_caller_who_was_proven_before_does_not_wait_behind_strangers() -> None:
+    with serving(at_work_per_caller=1, queued=2) as web, ExitStack() as stack:
+        known = "Authorization: valid"
+        assert web.ask(get("/", known))[0] == 200
+        stack.enter_context(web.connect(get("/wait")))
+        wait_for(lambda: web.application.called == 2, "a stranger to be at work")
+        for _ in range(2):
+            stack.enter_context(web.connect(get("/wait", "Authorization: guessed")))
+        wait_for(lambda: len(web.server.traffic.queue) == 2, "others to wait")
+        assert web.ask(get("/", known))[0] == 200
+        assert web.ask(get("/", "Authorization: guessed"))[0] == 503
+
+
 def test_streams_are_counted_apart() -> None:
     with serving(at_work=1, streams=1) as web:
         with web.connect(get("/stream")) as stream:

@@ -8,7 +8,14 @@ from orchestrator.web.traffic import Traffic
 
 def limits(**given: float) -> Limits:
     """Small ones."""
-    small = {"connections": 4, "accepted": 4, "queued": 3, "streams": 1, "at_work": 1}
+    small = {
+        "connections": 4,
+        "accepted": 4,
+        "queued": 3,
+        "streams": 1,
+        "at_work": 1,
+        "at_work_per_caller": 9,
+    }
     return Limits(**{**small, **given})  # type: ignore[arg-type]
 
 
@@ -27,7 +34,7 @@ class FakePeer:
 
     def __init__(self, traffic: Traffic, address: str = "a") -> None:
         self.traffic = traffic
-        self.connection = Connection(peer=self, address=address)
+        self.connection = Connection(peer=self, address=address, caller=address)
         self.dropped = False
         self.refusal: IsolaneError | None = None
         self.begun = 0

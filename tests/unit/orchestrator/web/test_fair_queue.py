@@ -1,4 +1,4 @@
-"""A crowd from one address waits for itself."""
+"""The many of one caller wait for each other."""
 
 from orchestrator.web.connections import Connection
 from orchestrator.web.fair_queue import FairQueue
@@ -19,16 +19,16 @@ def filled(waiting: list[Connection]) -> FairQueue:
 
 
 def drained(queue: FairQueue) -> list[Connection]:
-    return list(iter(queue.take, None))
+    return list(iter(lambda: queue.take(lambda caller: True), None))
 
 
-def test_addresses_take_turns_and_each_is_served_in_order() -> None:
+def test_callers_take_turns_and_each_is_served_in_order() -> None:
     waiting = connections("aaaabcb")
     taken = drained(filled(waiting))
-    assert "".join(one.address for one in taken) == "abcabaa"
-    for address in "abc":
-        order = [one for one in waiting if one.address == address]
-        assert [one for one in taken if one.address == address] == order
+    assert "".join(one.caller for one in taken) == "abcabaa"
+    for caller in "abc":
+        order = [one for one in waiting if one.caller == caller]
+        assert [one for one in taken if one.caller == caller] == order
 
 
 def test_who_left_is_not_served() -> None:
@@ -45,3 +45,11 @@ def test_the_last_of_the_greatest_crowd_is_refused_first() -> None:
     waiting = connections("abbbc")
     assert filled(waiting).last_of_most() is waiting[3]
     assert FairQueue().last_of_most() is None
+
+
+def test_who_may_not_is_passed_over() -> None:
+    first, other = connections("ab")
+    queue = filled([first, other])
+    assert queue.take(lambda caller: caller != "a") is other
+    assert queue.take(lambda caller: caller != "a") is None
+    assert len(queue) == 1

@@ -93,9 +93,20 @@ def test_a_request_waits_for_its_turn_and_the_last_of_a_crowd_is_told_503() -> N
     single = FakePeer(shared, "single").send_whole()
     assert crowd[-1].refusal is not None
     assert crowd[-1].refusal.code == "unavailable"
-    shared.ended(stream=False)
-    shared.ended(stream=False)
+    shared.ended("crowd", stream=False)
+    shared.ended("crowd", stream=False)
     assert (crowd[1].begun, single.begun, crowd[2].begun) == (1, 1, 0)
+
+
+def test_one_caller_does_not_have_all_turns_even_if_nobody_else_waits() -> None:
+    shared, _ = traffic(connections=9, at_work=3, at_work_per_caller=2)
+    crowd = [FakePeer(shared, "crowd").send_whole() for _ in range(3)]
+    single = FakePeer(shared, "single").send_whole()
+    assert [one.begun for one in (*crowd, single)] == [1, 1, 0, 1]
+    shared.ended("single", stream=False)
+    assert crowd[2].begun == 0
+    shared.ended("crowd", stream=False)
+    assert crowd[2].begun == 1
 
 
 def test_who_leaves_the_queue_is_not_begun() -> None:
@@ -103,17 +114,17 @@ def test_who_leaves_the_queue_is_not_begun() -> None:
     FakePeer(shared).send_whole()
     gone, after = FakePeer(shared).send_whole(), FakePeer(shared).send_whole()
     shared.closed(gone.connection)
-    shared.ended(stream=False)
+    shared.ended("a", stream=False)
     assert (gone.begun, after.begun) == (0, 1)
 
 
 def test_a_stream_gives_its_turn_to_others_and_is_counted_apart() -> None:
     shared, _ = traffic()
     stream, waiting = FakePeer(shared).send_whole(), FakePeer(shared).send_whole()
-    assert shared.became_stream(stream.connection)
+    assert shared.became_stream(stream.connection, "a")
     assert waiting.begun == 1
-    assert not shared.became_stream(waiting.connection)
-    shared.ended(stream=True)
+    assert not shared.became_stream(waiting.connection, "a")
+    shared.ended("a", stream=True)
     assert (shared.streams, shared.at_work) == (0, 1)
 
 
@@ -191,7 +202,7 @@ def send_all(shared: Traffic, clock: Clock, peers: list[FakePeer]) -> None:
 def answer(shared: Traffic, clock: Clock, peers: list[FakePeer]) -> None:
     if peer := _of(peers, Phase.AT_WORK):
         shared.answered(peer.connection, unread=len(peers) % 3 == 0)
-        shared.ended(stream=False)
+        shared.ended(peer.connection.caller, stream=False)
 
 
 def leave(shared: Traffic, clock: Clock, peers: list[FakePeer]) -> None:

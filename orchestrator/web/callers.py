@@ -1,0 +1,44 @@
+"""Whose turn a request takes: its tenant's, if its credential was valid before, else that of its address. Pure."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from hashlib import blake2b
+
+MAX_KNOWN = 10_000
+
+
+class Callers:
+    """Whom credentials have proven to be, as the application said; of credentials only digests are kept."""
+
+    def __init__(self, most: int = MAX_KNOWN) -> None:
+        self._most = most
+        self._known: OrderedDict[bytes, str] = OrderedDict()
+
+    def of(self, credential: bytes, address: str) -> str:
+        """Whose request this seems to be; whether it is, the application finds out."""
+        return self._known.get(credential) or f"address:{address}"
+
+    def learn(self, credential: bytes, caller: str) -> None:
+        """The credential is valid; the longest unused is forgotten."""
+        if credential:
+            self._known[credential] = caller
+            self._known.move_to_end(credential)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+
+
+def credential_of(headers: Iterable[tuple[bytes, bytes]], session_cookie: bytes) -> bytes:
+    """A digest of what the request shows to prove who calls; empty if it shows nothing."""
+    authorization = cookie = b""
+    for name, value in headers:
+        if name == b"authorization":
+            authorization = value
+        elif name == b"cookie":
+            cookie = _value_of(value, session_cookie) or cookie
+    shown = authorization or cookie
+    return blake2b(shown, digest_size=16).digest() if shown else b""
+
+
+def _value_of(cookies: bytes, wanted: bytes) -> bytes:
+    pairs = (one.partition(b"=") for one in cookies.split(b";"))
+    return next((value.strip() for name, _, value in pairs if name.strip() == wanted), b"")
