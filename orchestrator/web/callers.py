@@ -1,10 +1,12 @@
-"""Whose turn a request takes: its tenant's, if its credential was valid before, else that of its address. Pure."""
+"""Whose turn a request takes: its tenant's, if its credential was valid before, else one with all strangers. Pure."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import blake2b
 
 MAX_KNOWN = 10_000
+# However many addresses they have, they take turns as one.
+STRANGERS = "strangers"
 
 
 class Callers:
@@ -14,9 +16,9 @@ class Callers:
         self._most = most
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
-    def of(self, credential: bytes, address: str) -> str:
+    def of(self, credential: bytes) -> str:
         """Whose request this seems to be; whether it is, the application finds out."""
-        return self._known.get(credential) or f"address:{address}"
+        return self._known.get(credential, STRANGERS)
 
     def learn(self, credential: bytes, caller: str) -> None:
         """The credential is valid; the longest unused is forgotten."""

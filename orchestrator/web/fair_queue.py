@@ -1,52 +1,62 @@
-"""Whole requests that wait: callers take turns, so the many of one wait for each other. Pure."""
+"""Whole requests that wait: callers take turns, and so do the addresses of one caller. Pure."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 
 from orchestrator.web.connections import Connection
 
+Line = OrderedDict[Connection, None]
+
 
 class FairQueue:
-    """First come, first served within a caller; one of each caller in turn."""
+    """First come, first served within an address; whoever sends many waits for himself."""
 
     def __init__(self) -> None:
-        self._by_caller: OrderedDict[str, OrderedDict[Connection, None]] = OrderedDict()
-        self._number = 0
+        self._lines: OrderedDict[str, OrderedDict[str, Line]] = OrderedDict()
+        self._waiting: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return self._number
+        return self._waiting.total()
 
     def __iter__(self) -> Iterator[Connection]:
-        return (one for waiting in self._by_caller.values() for one in waiting)
+        return (one for lines in self._lines.values() for line in lines.values() for one in line)
 
     def add(self, connection: Connection) -> None:
-        """Behind the others of its caller."""
-        self._by_caller.setdefault(connection.caller, OrderedDict())[connection] = None
-        self._number += 1
+        """Behind the others of its caller and address."""
+        lines = self._lines.setdefault(connection.caller, OrderedDict())
+        lines.setdefault(connection.address, OrderedDict())[connection] = None
+        self._waiting[connection.caller] += 1
 
     def take(self, may: Callable[[str], bool]) -> Connection | None:
-        """The next of a caller who may; that caller is then the last in turn."""
-        caller = next((one for one in self._by_caller if may(one)), None)
+        """The next of a caller who may; caller and address are then the last in turn."""
+        caller = next((one for one in self._lines if may(one)), None)
         if caller is None:
             return None
-        connection = next(iter(self._by_caller[caller]))
+        lines = self._lines[caller]
+        address, line = next(iter(lines.items()))
+        connection = next(iter(line))
+        lines.move_to_end(address)
+        self._lines.move_to_end(caller)
         self.discard(connection)
-        if caller in self._by_caller:
-            self._by_caller.move_to_end(caller)
         return connection
 
     def discard(self, connection: Connection) -> None:
         """Out of the queue, if it is in it."""
-        waiting = self._by_caller.get(connection.caller)
-        if waiting and connection in waiting:
-            del waiting[connection]
-            self._number -= 1
-            if not waiting:
-                del self._by_caller[connection.caller]
+        lines = self._lines.get(connection.caller)
+        line = lines and lines.get(connection.address)
+        if not lines or not line or connection not in line:
+            return
+        del line[connection]
+        self._waiting[connection.caller] -= 1
+        if not line:
+            del lines[connection.address]
+        if not lines:
+            del self._lines[connection.caller], self._waiting[connection.caller]
 
     def last_of_most(self) -> Connection | None:
-        """The youngest of the caller who has most: whom to refuse when there are too many."""
-        if not self._by_caller:
+        """The youngest of the caller who has most, and of the address where he has most: whom to refuse."""
+        if not self._waiting:
             return None
-        greatest: OrderedDict[Connection, None] = max(self._by_caller.values(), key=len)
-        return next(reversed(greatest))
+        ((caller, _),) = self._waiting.most_common(1)
+        longest: Line = max(self._lines[caller].values(), key=len)
+        return next(reversed(longest))

@@ -132,9 +132,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
                 case h11.Data():
                     self._take_body(event.data)
                 case h11.EndOfMessage():
-                    self.connection.caller = self.callers.of(
-                        self._credential(), self.connection.address
-                    )
+                    self.connection.caller = self.callers.of(self._credential())
                     self.traffic.whole(self.connection)
                 case _:
                     return

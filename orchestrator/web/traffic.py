@@ -182,7 +182,8 @@ class Traffic:
             self._begin(following)
 
     def _refuse_overloaded(self, connection: Connection) -> None:
-        self._say("REQUESTS_FULL", "requests wait or hold memory beyond the limit: one was refused")
+        message = "requests wait or hold memory beyond the limit: one was refused, of %s"
+        logger.warning(message, connection.caller or "strangers", extra={"event": "REQUESTS_FULL"})
         connection.peer.refuse(refusals.overloaded())
 
     def _drop(self, connection: Connection) -> None:

@@ -1,14 +1,18 @@
 """Whose request it is: by host name, by API key, by session; and never another tenant's."""
 
 import uuid
+from io import BytesIO
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.core.handlers.asgi import ASGIRequest
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
+from orchestrator.core.known_caller import STATE
 from tenants.caller import Caller
 from tenants.middleware import ScopeMiddleware
 from tenants.models import Membership, User
@@ -254,3 +258,24 @@ def test_a_database_that_is_away(
     away = client.get(RUNS)
     assert "hunter2" not in problem(away, 503, "unavailable")["detail"]
     assert away["Retry-After"] == "5"
+
+
+# --- what the server is told, so that callers take turns
+def test_the_server_is_told_of_a_credential_that_is_valid(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    key = create_api_key(tenant=acme, name="ci", actor="tests")
+    assert told(f"Bearer {key}", "isolane.test") == f"tenant:{acme.id}"
+    assert told(f"Bearer {key}", host_of(globex)) is None
+    assert told("Bearer isl_nobody", "isolane.test") is None
+    assert told("", "isolane.test") is None
+
+
+def told(authorization: str, host: str) -> object:
+    headers = [(b"host", host.encode()), (b"authorization", authorization.encode())]
+    scope = {"type": "http", "method": "GET", "path": RUNS, "headers": headers}
+    request = ASGIRequest(scope, BytesIO())
+    request.user = AnonymousUser()
+    ScopeMiddleware(lambda request: HttpResponse())(request)
+    state: Any = request.scope.get("state", {})
+    return state.get(STATE)

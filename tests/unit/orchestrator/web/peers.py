@@ -32,9 +32,9 @@ class Clock:
 class FakePeer:
     """Does what the protocol does, without I/O."""
 
-    def __init__(self, traffic: Traffic, address: str = "a") -> None:
+    def __init__(self, traffic: Traffic, address: str = "a", caller: str = "") -> None:
         self.traffic = traffic
-        self.connection = Connection(peer=self, address=address, caller=address)
+        self.connection = Connection(peer=self, address=address, caller=caller or address)
         self.dropped = False
         self.refusal: IsolaneError | None = None
         self.begun = 0

@@ -31,6 +31,17 @@ def test_callers_take_turns_and_each_is_served_in_order() -> None:
         assert [one for one in taken if one.caller == caller] == order
 
 
+def test_many_addresses_of_one_caller_take_turns_as_one() -> None:
+    traffic = Traffic(limits(connections=99), Clock())
+    strangers = [FakePeer(traffic, address, caller="x").connection for address in "abcda"]
+    tenant = [FakePeer(traffic, "a", caller="y").connection for _ in range(2)]
+    queue = filled([*strangers, *tenant])
+    assert queue.last_of_most() is strangers[4]
+    taken = drained(queue)
+    assert "".join(one.caller for one in taken) == "xyxyxxx"
+    assert "".join(one.address for one in taken if one.caller == "x") == "abcda"
+
+
 def test_who_left_is_not_served() -> None:
     first, second, other = connections("aab")
     queue = filled([first, second, other])
