@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import h11
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from orchestrator.core.errors import IsolaneError
@@ -55,7 +56,12 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     # --- the connection
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place among the connections."""
-        super().connection_made(transport)
+        # As uvicorn does, without asking the kernel again: each system call may be a wait for Python's lock.
+        self.connections.add(self)
+        self.transport, self.flow = transport, FlowControl(transport)
+        self.server = _address(transport.get_extra_info("sockname"))
+        self.client = _address(transport.get_extra_info("peername"))
+        self.scheme = "http"
         # So that `pause_writing` means: there is something that the caller has not taken.
         transport.set_write_buffer_limits(high=0)
         self.connection.address = self.client[0] if self.client else ""
@@ -155,7 +161,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
             "http_version": request.http_version.decode("ascii"),
             "server": self.server,
             "client": self.client,
-            "scheme": self.scheme or "http",
+            "scheme": "http",
             "method": request.method.decode("ascii"),
             "root_path": self.root_path,
             "path": self.root_path + unquote(raw_path.decode("ascii")),
@@ -200,12 +206,16 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         is_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
         headers = [*self.server_state.default_headers, *answer.headers]
         reason = HTTPStatus(answer.status).phrase.encode()
-        self._write(h11.Response(status_code=answer.status, headers=headers, reason=reason))
-        self._write(h11.Data(data=b"" if is_head else answer.body))
-        self._write(h11.EndOfMessage())
-        self.flow.resume_reading()
-        if self.transport.can_write_eof():
+        self._write(
+            h11.Response(status_code=answer.status, headers=headers, reason=reason),
+            h11.Data(data=b"" if is_head else answer.body),
+            h11.EndOfMessage(),
+        )
+        if self.conn.their_state is h11.SEND_BODY or self.conn.their_state is h11.ERROR:
+            self.flow.resume_reading()
             self.transport.write_eof()
+        else:  # nothing more will come
+            self.transport.close()
 
     def begin(self) -> None:
         """Hand the whole request to the application."""
@@ -273,5 +283,10 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         """Of the answer, and of requests that wait behind it."""
         return self.transport.get_write_buffer_size() + len(self.conn.trailing_data[0])
 
-    def _write(self, event: h11.Event) -> None:
-        self.transport.write(self.conn.send(event) or b"")
+    def _write(self, *events: h11.Event) -> None:
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+
+
+def _address(of_socket: tuple[Any, ...]) -> tuple[str, int]:
+    """Host and port; IPv6 has more."""
+    return str(of_socket[0]), int(of_socket[1])
