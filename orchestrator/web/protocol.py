@@ -64,7 +64,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         self.scheme = "http"
         # So that `pause_writing` means: there is something that the caller has not taken.
         transport.set_write_buffer_limits(high=0)
-        self.connection.address = self.client[0] if self.client else ""
+        self.connection.address = self.client[0]
         self.traffic.opened(self.connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
