@@ -106,8 +106,8 @@ def test_requests_one_behind_the_other_are_answered_in_order_and_know_nothing_of
     assert not web.application.leaked
 
 
-def test_answers_are_sent_without_delay(web: Web) -> None:
-    with web.connect(request(method="GET")) as connection:
+def test_answers_are_sent_without_delay() -> None:
+    with serving() as web, web.connect(request(method="GET")) as connection:
         assert connection.recv(1_000).startswith(b"HTTP/1.1 200 ")
         (served,) = web.server.server_state.connections
         accepted = served.transport.get_extra_info("socket")
