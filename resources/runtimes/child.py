@@ -3,10 +3,11 @@
 Timing: starting returns before the runner has imported its packages; kill waits for the end.
 Model: exec'd with a clean environment as leader of its own session, never forked from the worker.
 Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all that it
-started, in whatever session, go with it.
-Failure: if the worker dies, the stream ends and the runner kills its descendants and its own
-process group; the folder is swept by the next worker. A parent-death signal would not do: it fires
-when the *thread* that started the process ends, and the worker's threads come and go.
+started, in whatever session, go with it. Ending it never raises.
+Failure: what goes wrong while it is ended is logged and stops none of the rest. If the worker dies,
+the stream ends and the runner kills its descendants and its own process group; the folder is swept
+by the next worker. A parent-death signal would not do: it fires when the *thread* that started the
+process ends, and the worker's threads come and go.
 """
 
 import contextlib
@@ -27,6 +28,7 @@ import isolane
 from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, Resource, ToRunner
 from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import OnResource, RuntimeStartError, ignore
+from resources.runtimes.faults import reported
 from resources.runtimes.folder import RuntimeFolder
 from resources.runtimes.processes import end_descendants, end_strays
 from resources.runtimes.watchdog import Watchdog
@@ -35,6 +37,7 @@ from resources.runtimes.watchdog import Watchdog
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 _SOURCE_ROOT = Path(isolane.__file__).resolve().parent.parent
 _STDERR_MAX = 2_000  # bytes of a runner's last words
+_END_SECONDS = 5.0  # for one that was killed; it may be traced, or hang in the kernel
 
 F = TypeVar("F", bound=Frame)
 
@@ -55,27 +58,13 @@ class Child:
         self._is_lost = False
         self._has_answered = False
         self._owed: deque[type[Any]] = deque()  # what is still to come, in this order
-        self._folder = _folder()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        ours, theirs = socket.socketpair()
-        self.stream = Stream(ours)
         options = [f"--path={Path(path).resolve()}" for path in paths]
         options += [f"--package={package}" for package in packages]
         options += [f"--tasks={package}" for package in tasks]
         try:
-            self._process = self._spawn(theirs, options)
+            self._start(options)
         except OSError as error:
-            self._release()
-            self._folder.remove()
             raise RuntimeStartError(f"the runner cannot be started: {error}") from error
-        finally:
-            theirs.close()
-        self._watched_at = time.monotonic()
-        try:
-            self._watchdog.watch(self.pid, self._folder.path)
-        except OSError as error:
-            self.dispose()
-            raise RuntimeStartError(f"the runner cannot be watched: {error}") from error
 
     @property
     def pid(self) -> int:
@@ -91,7 +80,9 @@ class Child:
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         try:
             return os.waitid(os.P_PID, self.pid, flags) is not None
-        except ChildProcessError:  # another thread has just reaped it
+        except (
+            OSError
+        ):  # another thread has just reaped it, or nobody can say: then it is of no use
             return True
 
     @property
@@ -100,28 +91,44 @@ class Child:
         return self._is_lost
 
     def kill(self) -> None:
-        """End the runner and all that it started, wait for it and remove its folder."""
+        """End the runner and all that it started, and wait for it; its folder goes, too, if that takes no time."""
         with self._lock:
             if self._process.returncode is None:
                 self._end()
-            self._folder.remove()
+            with reported("the folder of a runner was not removed"):
+                self._folder.remove()
 
-    def dispose(self) -> None:
-        """Kill it and free the stream; only for the thread that uses the stream."""
+    def dispose(self) -> bool:
+        """Kill it, free all that this process has of it, and say whether it is gone.
+
+        For the thread that uses the stream, or when nobody does any more. Repeatable.
+        """
         self.kill()
-        self._release()
+        for what, free in (
+            ("the folder of a runner was not given up", self._folder.give_up),
+            ("the stream of a runner was not closed", self.stream.close),
+            ("the last words of a runner were not closed", self._stderr.close),
+        ):
+            with reported(what):
+                free()
+        return self._process.returncode is not None
 
     def obituary(self) -> str:
         """Say how a killed or dead runner ended."""
         code = self._process.returncode
         if code is None or code >= 0:
             return f"exit code {code}"
-        return f"signal {signal.Signals(-code).name}"
+        try:
+            return f"signal {signal.Signals(-code).name}"
+        except ValueError:  # most real-time signals have no name
+            return f"signal {-code}"
 
     def last_words(self) -> str:
         """Return what the runner wrote to stderr before it served, normally nothing."""
-        self._stderr.seek(0)
-        return self._stderr.read(_STDERR_MAX).decode("utf-8", "replace").strip()
+        with reported("the last words of a runner were not read"):
+            self._stderr.seek(0)
+            return self._stderr.read(_STDERR_MAX).decode("utf-8", "replace").strip()
+        return ""
 
     def wipe(self) -> bool:
         """Empty its folder, so that the next execution finds no files; say whether it is empty."""
@@ -189,14 +196,25 @@ class Child:
         return RuntimeStartError(f"{what}, {reason}: {words}")
 
     def _end(self) -> None:
-        complete = end_descendants(self.pid)
-        with contextlib.suppress(ProcessLookupError):
+        """Each part on its own: what goes wrong in one must not keep the others from being done."""
+        complete = False
+        with reported("what a runner has started was not ended"):
+            complete = end_descendants(self.pid)
+        with (
+            reported("the group of a runner was not killed"),
+            contextlib.suppress(ProcessLookupError),
+        ):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-        self._is_lost = self._watchdog.lapsed_since(self._watched_at)
-        self._watchdog.forget(self.pid)
+        with reported("a runner was not killed"):
+            self._process.kill()
+        with reported("a runner did not end"):
+            self._process.wait(_END_SECONDS)
+        with reported("the watchdog was not told that a runner is gone"):
+            self._is_lost = self._watchdog.lapsed_since(self._watched_at)
+            self._watchdog.forget(self.pid)
         if not complete:  # it died before, and what it started is not below it any more
-            end_strays(self._folder.path)
+            with reported("what a runner has left was not ended"):
+                end_strays(self._folder.path)
 
     def _reply(self, deadline: float, on_resource: OnResource) -> Frame:
         while True:
@@ -206,6 +224,22 @@ class Child:
             # A thread that a step left may still speak.
             elif not isinstance(reply, Log | Progress | Cost):
                 return reply
+
+    def _start(self, options: list[str]) -> None:
+        """All of it, or nothing: what was made is taken back if the rest cannot be."""
+        with contextlib.ExitStack() as undo:
+            self._folder = RuntimeFolder()
+            undo.callback(self._folder.give_up)
+            self._stderr = undo.enter_context(tempfile.TemporaryFile())
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            with theirs:
+                self.stream = Stream(ours)
+                self._process = self._spawn(theirs, options)
+            undo.callback(self.kill)
+            self._watched_at = time.monotonic()
+            self._watchdog.watch(self.pid, self._folder.path)
+            undo.pop_all()
 
     def _spawn(self, sock: socket.socket, options: list[str]) -> subprocess.Popen[bytes]:
         # -P: the working directory, where steps may write, is no place to import from.
@@ -225,14 +259,3 @@ class Child:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         folder = str(self._folder.path)
         return inherited | {"PYTHONPATH": str(_SOURCE_ROOT), "HOME": folder, "TMPDIR": folder}
-
-    def _release(self) -> None:
-        self.stream.close()
-        self._stderr.close()
-
-
-def _folder() -> RuntimeFolder:
-    try:
-        return RuntimeFolder()
-    except OSError as error:
-        raise RuntimeStartError(f"the runner's folder cannot be made: {error}") from error

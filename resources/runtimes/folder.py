@@ -1,103 +1,190 @@
-"""The folder of one runtime, and the end of folders whose worker died.
+"""The folder of one runtime.
 
-Timing: making one takes no time worth naming; a sweep looks once at the temporary directory.
+Timing: making, emptying and removing one takes no time worth naming if there is little in it; else a process of its own
+does it, within two seconds.
 Model: the worker's process holds a lock (flock) on the folder itself for as long as it needs it.
 The kernel drops it with the process, however that ends; ids of processes would mean nothing
 across containers that share the directory. The step can unlink no lock, as there is no file.
 Guarantee: a folder in use is never swept, nor is one that is just being made: whoever makes it
 looks, once the lock is held, whether it is still there.
-Failure: what cannot be locked or removed stays; the next sweep tries again.
+Failure: what cannot be removed is left without a lock, and `resources.runtimes.sweeping` tries again.
 """
 
 import contextlib
 import fcntl
 import os
-import shutil
+import subprocess
+import sys
 import tempfile
+import threading
 from pathlib import Path
 
-from resources.runtimes.processes import end_strays
+from resources.runtimes import emptying
+from resources.runtimes.emptying import UNFINISHED, empty, open_folder, unprotect
 
 # Of folders made here only: other things of the platform lie in the same directory.
 PREFIX = "isolane-runtime-"
+EMPTY_SECONDS = 2.0  # for one that a worker's thread waits for
+# Up to here it is done in this process: starting another takes longer than a few files.
+_FEW_ENTRIES = 200
+_FEW_SECONDS = 0.05
+_GRACE_SECONDS = 1.0  # for the process to start and to end
+_REASON_MAX = 500
+_PROGRAM = emptying.__file__
 
 
 class RuntimeFolder:
-    """A new folder, locked by this process until it is removed."""
+    """A new folder, locked by this process until it is given up; safe from any thread."""
 
     def __init__(self) -> None:
         self.path, lock = _make()
         self._lock: int | None = lock
+        self._turn = threading.Lock()
+        self._resists = False  # emptying it took too long already, or did not work
 
     def wipe(self) -> bool:
         """Empty it; say whether it is there and empty."""
-        try:
-            for entry in self.path.iterdir():
-                if entry.is_dir() and not entry.is_symlink():
-                    shutil.rmtree(entry)
-                else:
-                    entry.unlink()
-        except OSError:
-            return False
-        return True
+        with self._turn:
+            if self._lock is None:
+                return False
+            self._resists = bool(empty_within(self._lock, EMPTY_SECONDS))
+            return not self._resists and is_still(self.path, self._lock)
 
     def remove(self) -> None:
-        """Remove it and give up the lock. Repeatable, by one thread at a time."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove it if that takes no time, and nobody else is at it. Repeatable."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self._remove(0.0)
+            finally:
+                self._turn.release()
+
+    def give_up(self) -> None:
+        """Remove it, and give up the lock whatever comes of that. Repeatable."""
+        with self._turn:
+            try:
+                self._remove(0.0 if self._resists else EMPTY_SECONDS)
+            finally:
+                self._unlock()
+
+    def _remove(self, seconds: float) -> None:
+        if self._lock is not None and not remove_held(self.path, self._lock, seconds):
+            self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            lock, self._lock = self._lock, None
+            os.close(lock)
 
 
-def sweep() -> None:
-    """Remove this user's folders that no living process holds."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):  # gone meanwhile, no folder, or in use
-            if path.lstat().st_uid == os.geteuid():
-                remove_unheld(path)
+def remove_held(path: Path, lock: int, seconds: float) -> str:
+    """Remove a folder that this process holds the lock of; return why it stays, or nothing if it is gone."""
+    if reason := empty_within(lock, seconds):
+        return reason
+    if not is_still(path, lock):
+        return ""  # moved or replaced; what was in it is gone
+    try:
+        path.rmdir()
+    except PermissionError:
+        unprotect(lock)
+        path.rmdir()
+    return ""
+
+
+def empty_within(folder: int, seconds: float) -> str:
+    """Empty the folder behind this descriptor, if there is much in it by another process, which gets so long.
+
+    Returns why something stays, or nothing if nothing does.
+    """
+    reason = empty(folder, entries=_FEW_ENTRIES, seconds=_FEW_SECONDS)
+    return _empty_elsewhere(folder, seconds) if reason and seconds > 0 else reason
+
+
+def _empty_elsewhere(folder: int, seconds: float) -> str:
+    """A deletion may take long, and a file system may not answer: neither must keep a thread of this process."""
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            # Isolated and without site: it starts in a fraction of the time.
+            [sys.executable, "-I", "-S", _PROGRAM, str(seconds), str(folder)],
+            pass_fds=[folder],  # and with it the lock, should this process die meanwhile
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+        )
+    except OSError as error:
+        return f"no process could be started: {error}"
+    try:
+        said, _ = process.communicate(timeout=seconds + _GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return UNFINISHED
+    finally:
+        _end(process)
+    if process.returncode:
+        return f"emptying it ended with exit status {process.returncode}"
+    return said.decode(errors="replace")[:_REASON_MAX]
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdout is not None  # noqa: S101 - asked for
+    process.stdout.close()
+    if process.poll() is None:
+        process.kill()
+        # One that hangs in the kernel is not waited for; whoever starts the next process takes note of its end.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+
+
+def lock_unheld(path: Path) -> int | None:
+    """Take the lock of a folder that no living process holds; none if one does, or it is gone."""
+    try:
+        lock = open_folder(path)
+    except FileNotFoundError:
+        return None
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        if not is_still(path, lock):
+            return None
+        undo.pop_all()
+    return lock
+
+
+def is_still(path: Path, lock: int) -> bool:
+    """Whether this path leads to the folder behind this descriptor."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(lock))
+    except FileNotFoundError:
+        return False
 
 
 def _make() -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        if (lock := _hold(path)) is not None:
+        try:
+            lock = _hold(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+            raise
+        if lock is not None:
             return path, lock
 
 
 def _hold(path: Path) -> int | None:
     try:
-        lock = _open(path)
+        # Python's descriptors are close-on-exec: no runner holds the lock on behalf of a dead worker.
+        lock = open_folder(path)
     except FileNotFoundError:  # a sweep was faster
         return None
-    with contextlib.ExitStack() as stack:
-        stack.callback(os.close, lock)
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a sweep that is looking at it
-        if not _is_still(path, lock):
+        if not is_still(path, lock):
             return None
-        stack.pop_all()
+        undo.pop_all()
     return lock
-
-
-def remove_unheld(path: Path) -> None:
-    """Remove a folder, and end what still uses it, unless its worker lives; raises OSError if it does."""
-    lock = _open(path)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_still(path, lock):
-            # A worker that was killed while it ended a runner has left it stopped: it sees no end of its stream.
-            end_strays(path)
-            shutil.rmtree(path, ignore_errors=True)
-    finally:
-        os.close(lock)
-
-
-def _open(path: Path) -> int:
-    # Python's descriptors are close-on-exec: no child holds the lock on behalf of a dead worker.
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-
-
-def _is_still(path: Path, lock: int) -> bool:
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(lock))
-    except FileNotFoundError:
-        return False

@@ -6,10 +6,12 @@ in all, since a start takes far longer than a short step. One more ends the one 
 Guarantee: a runner is used again only after a clean teardown, with all handles said to be closed and
 an empty folder, and only for the tenant that it was begun for: what a step changed in Python's own
 state stays with that tenant.
-Failure: a runner that was killed, died or left something behind is ended, and its place is free.
+Failure: a runner that was killed, died or left something behind is ended, and its place is free, whatever goes wrong
+meanwhile; what could not be taken down then is tried again by the sweep.
 """
 
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -40,13 +42,17 @@ from resources.runtimes.base import (
     ignore,
 )
 from resources.runtimes.child import Child
-from resources.runtimes.folder import sweep
+from resources.runtimes.faults import reported
 from resources.runtimes.supervision import Supervision
+from resources.runtimes.sweeping import FolderSweep
 from resources.runtimes.watchdog import Watchdog
 
 _KEPT = 2  # runners for each that may be at work
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
 _SEND_TIMEOUT = 5.0  # seconds for a runner that waits for frames to take one
+_FIRST_SWEEP_SECONDS = 2.0  # a worker's start does not wait for longer
+_FAULT = "the teardown went wrong; the worker's log says why"
+logger = logging.getLogger(__name__)
 
 
 class _Idle(NamedTuple):
@@ -74,8 +80,10 @@ class SharedBackend(RuntimeBackend):
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []  # the longest idle first
         self._busy: set[Child] = set()
+        self._ending: set[Child] = set()  # out of the pool, and perhaps not gone yet
         self._watchdog = Watchdog()
-        sweep()
+        self._folders = FolderSweep()
+        self._folders.turn(_FIRST_SWEEP_SECONDS)
 
     def availability(self) -> Availability:
         """Say whether processes can be supervised safely here."""
@@ -99,9 +107,13 @@ class SharedBackend(RuntimeBackend):
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
-        with self._lock:
-            child = self._take(placement.tenant_number) or self._begin()
-            self._busy.add(child)
+        retired: list[Child] = []
+        try:
+            with self._lock:
+                child = self._take(placement.tenant_number, retired) or self._begin(retired)
+                self._busy.add(child)
+        finally:
+            self._dispose(retired)
         return SharedRuntime(self, child, placement, grants, on_resource)
 
     def keepalive(self, *, until: float) -> None:
@@ -109,44 +121,80 @@ class SharedBackend(RuntimeBackend):
         self._watchdog.keepalive(until)
 
     def sweep(self) -> None:
-        """End runners that no living worker holds, and remove their folders."""
-        sweep()
+        """End what is left of runners: of this worker's own, and of those that no living worker holds."""
+        with self._lock:
+            ending = list(self._ending)
+        self._dispose(ending)
+        self._folders.turn()
 
     def stop(self) -> None:
         """End all runners; those in use are disposed of by their users."""
         with self._lock:
             idle, self._idle = self._idle, []
             busy = list(self._busy)
-        for _, child in idle:
-            child.dispose()
+        self._dispose([child for _, child in idle])
         for child in busy:
-            child.kill()
-        self._watchdog.stop()
+            with reported("a runner was not ended"):
+                child.kill()
+        with reported("the watchdog was not ended"):
+            self._watchdog.stop()
 
     def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
         """Take a runner back into the pool for its tenant's next run, or end it."""
-        reusable = clean and child.wipe()
+        reusable = False
+        try:
+            with reported("the folder of a runner was not emptied"):
+                reusable = clean and child.wipe()
+            if not reusable:
+                child.kill()
+        finally:
+            with self._lock:
+                self._busy.discard(child)
+                if reusable:
+                    self._idle.append(_Idle(tenant_number, child))
+                else:
+                    self._ending.add(child)
         if not reusable:
-            child.dispose()
-        with self._lock:
-            self._busy.discard(child)
-            if reusable:
-                self._idle.append(_Idle(tenant_number, child))
+            self._dispose([child])
 
-    def _take(self, tenant_number: int) -> Child | None:
+    def _dispose(self, children: Sequence[Child]) -> None:
+        """End runners that are out of the pool; without the lock, since it may take a moment. The sweep tries again."""
+        with self._lock:
+            self._ending.update(children)
+        for child in children:
+            with reported("a runner was not disposed of"):
+                if child.dispose():
+                    with self._lock:
+                        self._ending.discard(child)
+
+    def _take(self, tenant_number: int, retired: list[Child]) -> Child | None:
         for idle in reversed([idle for idle in self._idle if idle.tenant_number == tenant_number]):
             self._idle.remove(idle)
             if not idle.child.ended():
                 return idle.child
-            idle.child.dispose()
+            retired.append(idle.child)
         return None
 
-    def _begin(self) -> Child:
+    def _begin(self, retired: list[Child]) -> Child:
+        if len(self._busy) >= self._size:
+            self._free_dead()
         if len(self._busy) >= self._size:
             raise PoolExhaustedError(f"all {self._size} runtimes of level {self.level} are in use")
-        while len(self._busy) + len(self._idle) >= _KEPT * self._size:
-            self._idle.pop(0).child.dispose()
+        while self._idle and len(self._busy) + len(self._idle) >= _KEPT * self._size:
+            retired.append(self._idle.pop(0).child)
         return self._spawn()
+
+    def _free_dead(self) -> None:
+        """A dead runner takes nobody's place, though whoever had it did not give it back: a fault of ours."""
+        dead = {child for child in self._busy if child.ended()}
+        if not dead:
+            return
+        told = {"event": "RUNTIMES_FORGOTTEN"}
+        logger.error("%d dead runtimes were not given back", len(dead), extra=told)
+        self._busy -= dead
+        self._ending |= (
+            dead  # disposed of by the sweep: by then nobody is at their streams any more
+        )
 
     def _spawn(self) -> Child:
         return Child(
@@ -234,15 +282,25 @@ class SharedRuntime(Runtime):
                 self._child.post(Close(), Closed, _SEND_TIMEOUT)
 
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Tear the context down and give the runner back."""
+        """Tear the context down and give the runner back, whatever goes wrong meanwhile."""
         if self._closed:
             return ()
-        errors = self._teardown(timeout)
-        with self._lock:
-            clean = self.alive and not errors
-            self._closed = True
-        self._backend.give_back(self._child, self._placement.tenant_number, clean=clean)
+        errors: tuple[str, ...] = (_FAULT,)
+        try:
+            with reported("a context was not torn down"):
+                errors = self._teardown(timeout)
+        finally:
+            self._give_back(clean=not errors)
         return errors
+
+    def _give_back(self, *, clean: bool) -> None:
+        reusable = False
+        try:
+            with reported("a runner could not be looked at"), self._lock:
+                self._closed = True
+                reusable = clean and not self._child.ended()
+        finally:
+            self._backend.give_back(self._child, self._placement.tenant_number, clean=reusable)
 
     def kill(self) -> None:
         """End the runner and what it started."""

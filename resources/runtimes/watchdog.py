@@ -91,7 +91,7 @@ class Watchdog:
         if self._sock is None:
             return
         try:
-            self._sock.send(message.encode(), socket.MSG_DONTWAIT)
+            self._sock.send(os.fsencode(message), socket.MSG_DONTWAIT)
         except OSError:
             self._restart()
 
@@ -133,14 +133,14 @@ class Watchdog:
                     cwd="/",
                     env={"PYTHONPATH": str(_SOURCE_ROOT)},
                 )
-            except OSError:
+            except BaseException:
                 ours.close()
                 raise
         self._sock = ours
         messages = [_watch(pid, folder) for pid, folder in self._watched.items()]
         for message in [*messages, f"until {self._until!r}"]:
             with contextlib.suppress(OSError):  # it died at once; who tells it next finds out
-                ours.send(message.encode(), socket.MSG_DONTWAIT)
+                ours.send(os.fsencode(message), socket.MSG_DONTWAIT)
 
 
 def _watch(pid: int, folder: Path) -> str:

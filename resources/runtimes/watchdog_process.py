@@ -2,10 +2,10 @@
 
 Timing: sleeps until it is told something or a time is over. Model: one thread, no code of steps, nothing of the
 platform but the ending of processes. Guarantee: what it watches is dead shortly after the time that it was told last,
-or after its worker has gone. Failure: what has ended by itself is no concern of it.
+or after its worker has gone; then their folders are removed, too, for ten seconds at most.
+Failure: what has ended by itself is no concern of it.
 """
 
-import contextlib
 import math
 import os
 import select
@@ -85,7 +85,7 @@ def serve(sock: socket.socket, watch: Watch) -> None:
         while (message := _next(sock)) is not None:
             if not message:
                 return
-            watch.hear(message.decode())
+            watch.hear(os.fsdecode(message))
         if watch.left() == 0:
             watch.end_all()
 
@@ -107,13 +107,15 @@ def main() -> None:
         os.set_inheritable(sock.fileno(), False)  # noqa: FBT003 - its signature
         serve(sock, watch)
     folders = [runtime.folder for runtime in watch.runtimes.values()]
-    watch.end_all()
-    if folders:
-        from resources.runtimes.folder import remove_unheld  # noqa: PLC0415 - see above
+    if not folders:
+        return
+    from resources.runtimes.sweeping import SWEEP_SECONDS, remove_unheld  # noqa: PLC0415 - see above
 
-        for folder in folders:
-            with contextlib.suppress(OSError):
-                remove_unheld(folder)
+    try:
+        watch.end_all()
+    finally:
+        # What stays is for the sweep of another worker.
+        remove_unheld(folders, until=time.monotonic() + SWEEP_SECONDS)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,174 @@
+"""Emptying a folder, whatever a step has left in it; also a program: `python emptying.py SECONDS DESCRIPTOR`.
+
+A directory that is not empty is moved up into the folder itself and emptied there. So there is no recursion and no
+stack, a handful of descriptors is enough for any depth, and whoever tries again goes on where the last try ended.
+
+Timing: until the folder is empty, nothing more can be removed, or the limit of entries or time is reached.
+Model: sync; everything is named relative to open directories, links are removed and never followed.
+Guarantee: nothing outside the folder is touched, nor anything on a file system that is mounted inside it.
+Failure: what cannot be removed is left out, and one reason is returned.
+"""
+
+import contextlib
+import errno
+import fcntl
+import math
+import os
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+UNFINISHED = "not finished in time"
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+# FS_IOC_GETFLAGS and FS_IOC_SETFLAGS of <linux/fs.h>.
+_FLAGS = struct.Struct("l")
+_GET_FLAGS = 0x80006601 | _FLAGS.size << 16
+_SET_FLAGS = 0x40006602 | _FLAGS.size << 16
+_PROTECTED = 0x10 | 0x20  # FS_IMMUTABLE_FL, FS_APPEND_FL
+
+
+def empty(folder: int, *, entries: float = math.inf, seconds: float = math.inf) -> str:
+    """Empty the folder behind this descriptor; return why something stays, or nothing if nothing does."""
+    return _Emptying(folder, entries=entries, until=time.monotonic() + seconds).run()
+
+
+def unprotect(descriptor: int) -> None:
+    """Let its owner in again, as far as that is possible: mode 000, immutable, append-only."""
+    with contextlib.suppress(OSError):
+        (flags,) = _FLAGS.unpack(fcntl.ioctl(descriptor, _GET_FLAGS, _FLAGS.pack(0)))
+        if flags & _PROTECTED:
+            fcntl.ioctl(descriptor, _SET_FLAGS, _FLAGS.pack(flags & ~_PROTECTED))
+    with contextlib.suppress(OSError):
+        os.fchmod(descriptor, stat.S_IRWXU)
+
+
+def open_folder(name: str | os.PathLike[str], *, parent: int | None = None) -> int:
+    """Open a directory, never through a link; if its mode forbids that, its owner changes the mode first."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        return os.open(name, flags, dir_fd=parent)
+    except PermissionError:
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            # By its handle: chmod by name would follow a link.
+            os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - Path has no more to say
+        finally:
+            os.close(handle)
+        return os.open(name, flags, dir_fd=parent)
+
+
+class _Unfinished(Exception):
+    """A limit is reached."""
+
+
+class _Emptying:
+    def __init__(self, folder: int, *, entries: float, until: float) -> None:
+        self._folder = folder
+        self._entries = entries
+        self._until = until
+        self._mount = ""  # of the folder, once somebody asks
+        self._reason = ""
+
+    def run(self) -> str:
+        """Pass after pass over the folder, until one changes nothing."""
+        try:
+            while True:
+                self._reason = ""
+                if not self._pass(self._folder):
+                    return self._reason
+        except _Unfinished:
+            return UNFINISHED
+
+    def _pass(self, parent: int) -> bool:
+        """Remove every entry, or move it up; whether that changed anything."""
+        changed = False
+        with os.scandir(parent) as found:
+            for entry in found:
+                self._entries -= 1
+                if self._entries < 0 or time.monotonic() >= self._until:
+                    raise _Unfinished
+                try:
+                    changed |= self._take(parent, entry)
+                except OSError as error:
+                    self._reason = f"{entry.name!a}: {os.strerror(error.errno or 0)}"
+        return changed
+
+    def _take(self, parent: int, entry: "os.DirEntry[str]") -> bool:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        try:
+            # Of a mount point, rmdir says EBUSY: what is not empty here is really the step's own.
+            self._insist(os.rmdir if is_folder else os.unlink, parent, entry.name)
+        except OSError as error:
+            if not is_folder or error.errno not in _NOT_EMPTY:
+                raise
+        else:
+            return True
+        if parent != self._folder:
+            self._insist(self._move_up, parent, entry.name)
+            return True
+        with self._opened(parent, entry.name) as folder:
+            changed = self._pass(folder)
+        if not changed and not self._reason:
+            raise OSError(errno.ENOTEMPTY, "nothing in it can be seen")
+        return changed
+
+    def _insist(self, change: Callable[..., None], parent: int, name: str) -> None:
+        """Change an entry, if need be after its own and its directory's protection is taken away."""
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                change(name, dir_fd=parent)
+            except PermissionError:
+                unprotect(parent)
+                unprotect(self._folder)
+                with contextlib.suppress(OSError), self._opened(parent, name) as entry:
+                    unprotect(entry)
+                change(name, dir_fd=parent)
+
+    def _move_up(self, name: str, *, dir_fd: int) -> None:
+        # A name that no step has taken.
+        os.rename(name, os.urandom(16).hex(), src_dir_fd=dir_fd, dst_dir_fd=self._folder)
+
+    @contextlib.contextmanager
+    def _opened(self, parent: int, name: str) -> Iterator[int]:
+        """A directory or plain file; opening anything else may wait, or do something."""
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            self._mount = self._mount or _mount_of(self._folder)
+            if _mount_of(handle) != self._mount:
+                raise OSError(errno.EBUSY, "mounted")
+            mode = os.fstat(handle).st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise OSError(errno.EPERM, "neither a directory nor a plain file")
+            entry = self._reopened(f"/proc/self/fd/{handle}")
+        finally:
+            os.close(handle)
+        try:
+            yield entry
+        finally:
+            os.close(entry)
+
+    def _reopened(self, handle: str) -> int:
+        try:
+            return os.open(handle, os.O_RDONLY)
+        except PermissionError:
+            os.chmod(handle, stat.S_IRWXU)  # noqa: PTH101 - a name in /proc, not a path
+            return os.open(handle, os.O_RDONLY)
+
+
+def _mount_of(descriptor: int) -> str:
+    """Which mount it is on: a directory of the same file system may be mounted here, too."""
+    with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as info:  # noqa: PTH123
+        return next(line for line in info if line.startswith("mnt_id:"))
+
+
+def main() -> None:
+    """Empty the folder behind an inherited descriptor, and say what stays."""
+    seconds, folder = float(sys.argv[1]), int(sys.argv[2])
+    os.nice(10)
+    sys.stdout.write(empty(folder, seconds=seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The end of folders whose worker died, or could not remove them.
+
+Timing: some milliseconds where there is nothing; else as long as it is given. Model: sync, one thread at a time;
+several workers may do it at once. Guarantee: at-least-once; a folder that a living process holds is never touched, and
+one that cannot be removed keeps no other from it.
+Failure: what stays is told once, and tried again, later and later.
+"""
+
+import contextlib
+import itertools
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ParamSpec
+
+from resources.runtimes.emptying import UNFINISHED
+from resources.runtimes.faults import reported
+from resources.runtimes.folder import PREFIX, lock_unheld, remove_held
+from resources.runtimes.processes import end_strays
+
+SWEEP_SECONDS = 10.0
+FOLDER_SECONDS = 5.0  # of these for one folder
+_AT_ONCE = 50  # folders whose processes are looked for by one walk
+_PAUSE_SECONDS = 20.0  # after the first try in vain; twice as long after the next
+_LONGEST_PAUSE_SECONDS = 3600.0
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+
+
+@dataclass(kw_only=True)
+class Kept:
+    """A folder that could not be removed."""
+
+    path: Path
+    reason: str
+    tries: int = 0
+    tried_at: float = 0.0
+    due_at: float = 0.0
+
+    def tried(self, reason: str) -> None:
+        """Note another try in vain. What only took too long goes on with the next sweep."""
+        now = time.monotonic()
+        pause = min(_PAUSE_SECONDS * 2**self.tries, _LONGEST_PAUSE_SECONDS)
+        self.reason, self.tried_at, self.tries = reason, now, self.tries + 1
+        self.due_at = now if reason == UNFINISHED else now + pause
+
+    @property
+    def changed_at(self) -> datetime:
+        """When something was last put into it or removed from it."""
+        return datetime.fromtimestamp(self.path.lstat().st_mtime, UTC)
+
+
+class FolderSweep:
+    """Removes folders again and again, and remembers those that stay."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, Kept] = {}
+
+    def turn(self, seconds: float = SWEEP_SECONDS) -> list[Kept]:
+        """Try what is due, for so long; return all that stay. Never raises."""
+        with reported("folders not swept"):
+            self._turn(time.monotonic() + seconds)
+        return list(self._kept.values())
+
+    def _turn(self, until: float) -> None:
+        found = set(own_folders())
+        self._kept = {path: kept for path, kept in self._kept.items() if path in found}
+        # Those that were not tried yet first: one that takes long must keep no other from its turn.
+        due = iter(sorted((path for path in found if self._is_due(path)), key=self._tried_at))
+        while time.monotonic() < until and (paths := list(itertools.islice(due, _AT_ONCE))):
+            for path, reason in remove_unheld(paths, until=until).items():
+                self._note(path, reason)
+
+    def _is_due(self, path: Path) -> bool:
+        return path not in self._kept or time.monotonic() >= self._kept[path].due_at
+
+    def _tried_at(self, path: Path) -> float:
+        return self._kept[path].tried_at if path in self._kept else 0.0
+
+    def _note(self, path: Path, reason: str) -> None:
+        kept = self._kept.pop(path, None)
+        if not reason:
+            return
+        if kept is None:
+            told = {"event": "FOLDER_STAYS"}
+            logger.warning("folder %a cannot be removed yet: %s", str(path), reason, extra=told)
+        kept = self._kept[path] = kept or Kept(path=path, reason=reason)
+        kept.tried(reason)
+
+
+def remove_unheld(paths: Iterable[Path], *, until: float) -> dict[Path, str]:
+    """Remove those that no living process holds, and end what still uses them; say of each why it stays, or nothing.
+
+    Those that are held, or that there is no time for, are left out.
+    """
+    told: dict[Path, str] = {}
+    held: dict[Path, int] = {}
+    with contextlib.ExitStack() as locks:
+
+        def lock(path: Path) -> str:
+            if (taken := lock_unheld(path)) is not None:
+                locks.callback(os.close, taken)
+                held[path] = taken
+            return ""
+
+        for path in paths:
+            if reason := _reason(path, lock, path):
+                told[path] = reason
+        if held:
+            # A worker that was killed while it ended a runner has left it stopped: it sees no end of its stream.
+            with reported("what dead workers have started was not ended"):
+                end_strays(*held)
+        for path, taken in held.items():
+            seconds = min(until - time.monotonic(), FOLDER_SECONDS)
+            if seconds > 0:
+                told[path] = _reason(path, remove_held, path, taken, seconds)
+    return told
+
+
+def _reason(path: Path, work: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
+    """Why something could not be done about a folder: as the work itself says, or by what it raises."""
+    try:
+        return work(*args, **kwargs)
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    except Exception as error:
+        logger.exception("%a not removed", str(path), extra={"event": "TEARDOWN_FAULT"})
+        return type(error).__name__
+
+
+def own_folders() -> list[Path]:
+    """This user's: nobody else's is ever touched, nor what only has such a name."""
+    return [path for path, user in _folders() if user == os.geteuid()]
+
+
+def foreign_folders() -> list[Path]:
+    """Those of other users: only their own workers remove them."""
+    return [path for path, user in _folders() if user != os.geteuid()]
+
+
+def _folders() -> Iterator[tuple[Path, int]]:
+    with os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                    yield Path(entry.path), entry.stat(follow_symlinks=False).st_uid
