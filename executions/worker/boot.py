@@ -37,6 +37,7 @@ from executions.worker.sweeper import Sweeper, sweep
 from executions.worker.tick import Tick
 from orchestrator.core.errors import IsolaneError
 from resources.runtimes.base import RuntimeStartError
+from resources.runtimes.faults import reported
 from resources.runtimes.registry import build_backends
 from tenants.scope import platform_scope
 
@@ -216,7 +217,8 @@ def _on_shutdown(**_: Any) -> None:
         loop.stop()
     # What is being torn down ends with its runtime: others take the rest over when the lease lapses.
     for backend in machine.backends.values():
-        backend.stop()
+        with reported("runtimes not ended"):
+            backend.stop()
     if _Process.endings is not None:
         _Process.endings.stop()
     if _Process.lease is None:

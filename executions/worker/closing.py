@@ -32,6 +32,7 @@ from executions.worker.identity import ids
 from executions.worker.machine import Machine
 from executions.worker.resources import revoke_issued, runtime_is_gone, settlement_of
 from isolane.results import Code
+from resources.runtimes.faults import reported
 
 # For all disposals together: each has a time of its own, and those that hang stop no other.
 CLOSE_SECONDS = 30
@@ -90,16 +91,20 @@ def _restart(machine: Machine, context: OpenContext) -> None:
 
 
 def tear_down(context: OpenContext) -> None:
-    """End the runtime's part of the context."""
+    """End the runtime's part of the context. Never raises: whatever goes wrong, the placement must get its end."""
     if context.runtime is None:
         return
-    for error in context.runtime.close(CLOSE_SECONDS):
-        logger.error(
-            "teardown: %s",
-            context.run.memory.masker.mask(error),
-            extra={"event": "TEARDOWN_FAILED", **ids(context.placement)},
-        )
-    runtime_is_gone(context)
+    errors: tuple[str, ...] = ()
+    with reported("a runtime was not closed"):
+        errors = context.runtime.close(CLOSE_SECONDS)
+    with reported("what a teardown came to was not told"):
+        for error in errors:
+            logger.error(
+                "teardown: %s",
+                context.run.memory.masker.mask(error),
+                extra={"event": "TEARDOWN_FAILED", **ids(context.placement)},
+            )
+        runtime_is_gone(context)
 
 
 def end_without_link(

@@ -1,7 +1,7 @@
 """What dead workers have left on this machine and in Redis.
 
 Timing: background-worker, every 20 s. Model: sync, in each worker. Guarantee: at-least-once; safe in several places.
-Failure: logged, and tried again; Redis that does not answer is left for the next time.
+Failure: logged, and tried again; none of its parts stops another.
 """
 
 import logging
@@ -9,6 +9,7 @@ import logging
 from executions.worker.lanes import sweep_lanes
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
+from resources.runtimes.faults import reported
 
 PERIOD_SECONDS = 20.0
 logger = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ class Housekeeping(Periodic):
 
     def turn(self) -> None:
         """End orphaned runtimes, remove their folders, delete lanes that nobody consumes."""
-        for backend in self._machine.backends.values():
-            backend.sweep()
+        for level, backend in self._machine.backends.items():
+            with reported(f"what runtimes of level {level} have left was not swept"):
+                backend.sweep()
         sweep_lanes()

@@ -28,6 +28,7 @@ from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
 from executions.worker.resources import revoke_issued, settlement_of
 from orchestrator.core.logs import bound
+from resources.runtimes.faults import reported
 from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
@@ -191,12 +192,10 @@ class LeaseLoop(Periodic):
         """The placement is over: dispose, write nothing. One that was closed meanwhile is no longer in the table."""
         if self._machine.contexts.get(context.key) is not context:
             return
-        context.lost = True
-        if context.runtime is not None:
-            context.runtime.kill()
+        _end_step(context)
         with bound(context.ids):
             if self._machine.contexts.take(context):
-                tear_down(context)
+                self._later(context.placement, partial(tear_down, context))
 
     def failed(self) -> None:
         """Without a renewal for too long others may step in: stop before they do."""
@@ -207,10 +206,13 @@ class LeaseLoop(Periodic):
         logger.error(
             "the lease is no longer ours; ending to be restarted", extra={"event": "FENCED"}
         )
-        kill_runtimes(self._machine)
-        for backend in self._machine.backends.values():
-            backend.stop()  # waits for who is just ending a runner, which would stay stopped for ever
-        self._exit_process(EXIT_FENCED)
+        try:
+            kill_runtimes(self._machine)
+            for backend in self._machine.backends.values():
+                with reported("runtimes not ended"):
+                    backend.stop()  # waits for who is just ending a runner, which would stay stopped for ever
+        finally:
+            self._exit_process(EXIT_FENCED)
 
 
 def _hangs(context: OpenContext | None, ticket: Held) -> bool:
@@ -225,6 +227,12 @@ def _hangs(context: OpenContext | None, ticket: Held) -> bool:
 def kill_runtimes(machine: Machine) -> None:
     """End every step that runs here; what they would have written is lost, not failed."""
     for context in machine.contexts.all():
-        context.lost = True
-        if context.runtime is not None:
+        _end_step(context)
+
+
+def _end_step(context: OpenContext) -> None:
+    """What it would have written is lost. A runtime that cannot be killed costs no other its end."""
+    context.lost = True
+    if context.runtime is not None:
+        with reported("a runtime was not killed"):
             context.runtime.kill()

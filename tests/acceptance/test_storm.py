@@ -24,7 +24,8 @@ from bench.storm.storm import Size, raise_storm
 from executions.models import ResourceRecord
 from resources.ledger.models import Issued
 from resources.runtimes import processes
-from resources.runtimes.folder import PREFIX, sweep
+from resources.runtimes.folder import PREFIX
+from resources.runtimes.sweeping import FolderSweep
 from tenants.scope import TenantRef, tenant_scope
 from tests.customer import Customer
 from tests.factories import make_machine, make_placed, set_quota
@@ -128,7 +129,7 @@ def test_a_runner_that_a_killed_worker_has_left_stopped_is_ended_by_the_next_wor
     folder.mkdir()
     with subprocess.Popen(["sleep", "60"], env={"HOME": str(folder)}) as runner:
         runner.send_signal(signal.SIGSTOP)
-        sweep()
+        FolderSweep().turn()
         assert runner.wait(10) == -signal.SIGKILL
     assert not folder.exists()
 

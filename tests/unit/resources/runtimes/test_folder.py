@@ -1,4 +1,4 @@
-"""resources.runtimes.folder: folders of the dead are swept, those of the living and the newborn are not."""
+"""resources.runtimes.folder and sweeping: folders of the dead go, those of the living and the newborn do not."""
 
 import fcntl
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from resources.runtimes import folder
-from resources.runtimes.folder import PREFIX, RuntimeFolder, sweep
+from resources.runtimes.folder import PREFIX, RuntimeFolder
+from resources.runtimes.sweeping import FolderSweep
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A temporary directory of the test's own."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
+
+
+def sweep() -> None:
+    """As a worker does that has just started."""
+    assert FolderSweep().turn() == []
 
 
 def stale(temporary: Path) -> Path:
@@ -73,10 +79,10 @@ def test_only_own_folders_are_swept(temporary: Path, monkeypatch: pytest.MonkeyP
 def test_a_sweep_while_a_folder_is_made_takes_none_away(
     monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    real, swept = folder._open, []
+    real, swept = folder.open_folder, []
 
     def open_racing(path: Path) -> int:
-        monkeypatch.setattr(folder, "_open", real)
+        monkeypatch.setattr(folder, "open_folder", real)
         if moment == "before it is opened":
             sweep()
         number = real(path)
@@ -84,7 +90,7 @@ def test_a_sweep_while_a_folder_is_made_takes_none_away(
         swept.append(path)
         return number
 
-    monkeypatch.setattr(folder, "_open", open_racing)
+    monkeypatch.setattr(folder, "open_folder", open_racing)
     made = RuntimeFolder()
     assert made.path.is_dir()
     assert made.path not in swept
