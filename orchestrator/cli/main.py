@@ -59,6 +59,11 @@ COMMANDS = {
         at="secrets:secrets",
         help="Set, list, delete a tenant's secrets; rotate the encryption key.",
     ),
+    "folders": Entry(
+        at="folders:folders",
+        help="Remove what workers have left on this machine; list what stays.",
+        django=False,
+    ),
     "norp": Entry(
         at="norp:norp", help="Run the NORP-006 compliance tests against the platform that runs."
     ),

@@ -233,11 +233,11 @@ class Child:
             self._stderr = undo.enter_context(tempfile.TemporaryFile())
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
+            self._watched_at = time.monotonic()
             with theirs:
                 self.stream = Stream(ours)
                 self._process = self._spawn(theirs, options)
-            undo.callback(self.kill)
-            self._watched_at = time.monotonic()
+                undo.callback(self.kill)
             self._watchdog.watch(self.pid, self._folder.path)
             undo.pop_all()
 

@@ -50,13 +50,9 @@ def open_folder(name: str | os.PathLike[str], *, parent: int | None = None) -> i
     try:
         return os.open(name, flags, dir_fd=parent)
     except PermissionError:
-        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-        try:
-            # By its handle: chmod by name would follow a link.
-            os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - Path has no more to say
-        finally:
-            os.close(handle)
-        return os.open(name, flags, dir_fd=parent)
+        # By a handle: chmod by name would follow a link.
+        with _closing(os.open(name, flags | os.O_PATH, dir_fd=parent)) as handle:
+            return _reopened(f"/proc/self/fd/{handle}")
 
 
 class _Unfinished(Exception):
@@ -133,28 +129,31 @@ class _Emptying:
     @contextlib.contextmanager
     def _opened(self, parent: int, name: str) -> Iterator[int]:
         """A directory or plain file; opening anything else may wait, or do something."""
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
-        try:
+        with _closing(os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)) as handle:
             self._mount = self._mount or _mount_of(self._folder)
             if _mount_of(handle) != self._mount:
                 raise OSError(errno.EBUSY, "mounted")
             mode = os.fstat(handle).st_mode
             if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
                 raise OSError(errno.EPERM, "neither a directory nor a plain file")
-            entry = self._reopened(f"/proc/self/fd/{handle}")
-        finally:
-            os.close(handle)
-        try:
-            yield entry
-        finally:
-            os.close(entry)
+            with _closing(_reopened(f"/proc/self/fd/{handle}")) as entry:
+                yield entry
 
-    def _reopened(self, handle: str) -> int:
-        try:
-            return os.open(handle, os.O_RDONLY)
-        except PermissionError:
-            os.chmod(handle, stat.S_IRWXU)  # noqa: PTH101 - a name in /proc, not a path
-            return os.open(handle, os.O_RDONLY)
+
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _reopened(handle: str) -> int:
+    try:
+        return os.open(handle, os.O_RDONLY)
+    except PermissionError:
+        os.chmod(handle, stat.S_IRWXU)  # noqa: PTH101 - a name in /proc, not a path
+        return os.open(handle, os.O_RDONLY)
 
 
 def _mount_of(descriptor: int) -> str:

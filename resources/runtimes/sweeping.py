@@ -12,7 +12,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -143,9 +143,11 @@ def foreign_folders() -> list[Path]:
     return [path for path, user in _folders() if user != os.geteuid()]
 
 
-def _folders() -> Iterator[tuple[Path, int]]:
+def _folders() -> list[tuple[Path, int]]:
+    found = []
     with os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # gone meanwhile
                 if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
-                    yield Path(entry.path), entry.stat(follow_symlinks=False).st_uid
+                    found.append((Path(entry.path), entry.stat(follow_symlinks=False).st_uid))
+    return found

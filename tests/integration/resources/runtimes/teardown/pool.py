@@ -1,0 +1,111 @@
+"""A pool whose runners only wait, and answer what a test has prepared: they start in a moment."""
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from isolane.protocol import Closed, Ready
+from isolane.stream import Stream
+from resources.runtimes import folder
+from resources.runtimes.base import Placement
+from resources.runtimes.child import Child
+from resources.runtimes.folder import PREFIX
+from resources.runtimes.shared import SharedBackend, SharedRuntime
+
+PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
+SIZE = 2
+FEW = 40  # entries, up to which a folder is emptied by the worker itself
+
+
+class Pool:
+    """A backend, the far ends of its runners, and what it has of the machine."""
+
+    def __init__(self, temporary: Path, patch: pytest.MonkeyPatch) -> None:
+        self.temporary = temporary
+        self._ends: list[socket.socket] = []
+        self._pids: list[int] = []
+        pool = self
+
+        def spawn(
+            child: Child, sock: socket.socket, options: list[str]
+        ) -> "subprocess.Popen[bytes]":
+            process = subprocess.Popen(
+                ["sleep", "60"],
+                start_new_session=True,
+                cwd=child._folder.path,
+                env=child._environment(),
+            )
+            pool._pids.append(process.pid)
+            pool._ends.append(sock.dup())
+            return process
+
+        patch.setattr(Child, "_spawn", spawn)
+        # Who empties a folder is not for chance to say, and need not take many files.
+        patch.setattr(folder, "_FEW_SECONDS", 60.0)
+        patch.setattr(folder, "_FEW_ENTRIES", FEW)
+        # Other processes of the machine are none of a test's business, and looking at all of them takes long.
+        patch.setattr(psutil, "pids", lambda: [os.getpid(), *pool._pids])
+        patch.setattr(psutil, "_ppid_map", lambda: dict.fromkeys(pool._pids, os.getpid()))
+        self.backend = SharedBackend(level="shared", size=SIZE)
+        first = self.start()  # the watchdog is there from now on
+        first.kill()
+        first.close(5)
+        self.settle()
+        self._descriptors = _descriptors()
+
+    def start(self) -> SharedRuntime:
+        """A runtime that is open."""
+        runtime = self.backend.start(PLACEMENT)
+        assert isinstance(runtime, SharedRuntime)
+        Stream(self.last_end).send(Ready())
+        runtime.open()
+        return runtime
+
+    @property
+    def last_end(self) -> socket.socket:
+        """The far end of the last runner's stream."""
+        return self._ends[-1]
+
+    def will_answer(self, *errors: str) -> None:
+        """What the last runner says of its teardown."""
+        Stream(self.last_end).send(Closed(errors=errors))
+
+    @staticmethod
+    def folder_of(runtime: SharedRuntime) -> Path:
+        """Where its steps work."""
+        return runtime._child._folder.path
+
+    def settle(self) -> None:
+        """What a worker does anyway: sweep. And idle runners are not kept."""
+        for _, child in self.backend._idle:
+            child.dispose()
+        self.backend._idle.clear()
+        for end in self._ends:
+            end.close()
+        self._ends.clear()
+        self.backend._folders._kept.clear()  # without waiting for the time of the next try
+        self.backend.sweep()
+
+    def left(self) -> dict[str, object]:
+        """What is there of slots, runners, descriptors and folders."""
+        found = {
+            "slots": len(self.backend._busy),
+            "runners not ended": len(self.backend._ending),
+            "processes": self._living(),
+            "descriptors": _descriptors() - self._descriptors,
+            "folders": sorted(path.name for path in self.temporary.glob(f"{PREFIX}*")),
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def _living(self) -> list[int]:
+        """Not even dead and unnoticed."""
+        self._pids = [pid for pid in self._pids if Path(f"/proc/{pid}").exists()]
+        return self._pids
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
