@@ -1,6 +1,5 @@
 """`isolane folders`: the folders of runs that could not be removed from this machine."""
 
-import logging
 import os
 import tempfile
 
@@ -18,14 +17,17 @@ def folders() -> None:
     Workers do the same every 20 seconds, later and later for what they cannot remove; normally nothing is left.
     Run it as the workers' user, with their TMPDIR. Folders that are in use are not touched. Exit 1 if any stays.
     """
-    logging.getLogger("resources").setLevel(logging.ERROR)  # what stays is said below
-    left = FolderSweep().turn(SECONDS)
+    left = FolderSweep(tell=False).turn(SECONDS)
     others = foreign_folders()
     for kept in left:
-        click.echo(f"{str(kept.path)!a} last changed {kept.changed_at:%Y-%m-%d %H:%M:%S} UTC: {kept.reason}")
+        click.echo(
+            f"{str(kept.path)!a} last changed {kept.changed_at:%Y-%m-%d %H:%M:%S} UTC: {kept.reason}"
+        )
     for path in others:
         click.echo(f"{str(path)!a}: of another user, and perhaps in use; not looked at")
     if left:
         raise SystemExit(1)
     if not others:
-        click.echo(f"No folder is left in {tempfile.gettempdir()} by workers of user {os.geteuid()}.")
+        click.echo(
+            f"No folder is left in {tempfile.gettempdir()} by workers of user {os.geteuid()}."
+        )

@@ -58,7 +58,8 @@ class Kept:
 class FolderSweep:
     """Removes folders again and again, and remembers those that stay."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tell: bool = True) -> None:
+        self._tell = tell  # in the log, when one stays for the first time
         self._kept: dict[Path, Kept] = {}
 
     def turn(self, seconds: float = SWEEP_SECONDS) -> list[Kept]:
@@ -86,7 +87,7 @@ class FolderSweep:
         kept = self._kept.pop(path, None)
         if not reason:
             return
-        if kept is None:
+        if kept is None and self._tell:
             told = {"event": "FOLDER_STAYS"}
             logger.warning("folder %a cannot be removed yet: %s", str(path), reason, extra=told)
         kept = self._kept[path] = kept or Kept(path=path, reason=reason)

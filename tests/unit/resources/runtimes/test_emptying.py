@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 def few_descriptors() -> Iterator[None]:
     """Hardly more than are in use."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 10, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -41,7 +41,7 @@ def emptied(folder: Path, **limits: float) -> str:
 def test_whatever_is_in_it_goes(folder: Path, kind: str) -> None:
     DEBRIS[kind](folder)
     assert emptied(folder) == ""
-    assert os.listdir(folder) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_no_link_is_followed(folder: Path, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_try_that_ends_at_its_limit_is_gone_on_with(folder: Path) -> None:
     while emptied(folder, entries=50):
         tries += 1
     assert 3 <= tries < 10
-    assert os.listdir(folder) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_what_cannot_be_removed_is_said_and_the_rest_goes(
@@ -83,7 +83,7 @@ def test_what_cannot_be_removed_is_said_and_the_rest_goes(
     monkeypatch.setattr(os, "unlink", refuse)
     assert emptied(folder) == "'kept': Operation not permitted"
     (left,) = folder.iterdir()
-    assert os.listdir(left) == ["kept"]
+    assert [path.name for path in left.iterdir()] == ["kept"]
 
 
 def test_a_name_with_control_characters_is_said_without_them(

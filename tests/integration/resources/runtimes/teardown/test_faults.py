@@ -104,7 +104,11 @@ def test_a_start_that_fails_anywhere_leaves_nothing(pool: Pool) -> None:
     with recorded() as calls:
         runtime: Runtime | None = pool.backend.start(PLACEMENT)
     end(pool, runtime)
-    assert {call.callee for call in calls} >= {"tempfile.mkdtemp", "tempfile.TemporaryFile", "socket.socketpair"}
+    assert {call.callee for call in calls} >= {
+        "tempfile.mkdtemp",
+        "tempfile.TemporaryFile",
+        "socket.socketpair",
+    }
     for call in calls:
         for error in ERRORS:
             runtime = None
