@@ -28,6 +28,7 @@ MEANS = (
     "dataclasses",
     "collections",
     "tests",
+    "hypothesis",
 )
 # Whatever these say, what they were given is released: so they fail after the fact, as close(2) does.
 RELEASING = ("close", "__exit__")
@@ -41,9 +42,9 @@ ERRORS: tuple[Error, ...] = (
 
 @dataclass(frozen=True)
 class Call:
-    """A place in our modules and what is called there."""
+    """A place in our modules, how it is come to, and what is called there."""
 
-    place: str
+    way: str
     line: int
     callee: str
 
@@ -61,8 +62,17 @@ def _seen(frame: FrameType, event: str, arg: Any) -> Call | None:
     callee = _builtin(arg) if is_builtin else _python(frame)
     if not callee:
         return None
-    place = f"{Path(caller.f_code.co_filename).stem}.{caller.f_code.co_name}"
-    return Call(place, caller.f_lineno, callee)
+    return Call(_way(caller), caller.f_lineno, callee)
+
+
+def _way(frame: FrameType | None) -> str:
+    """The functions of ours that lead to a call: what it costs when it fails depends on them."""
+    names = []
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(INSIDE):
+            names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return " < ".join(names)
 
 
 def _builtin(function: BuiltinFunctionType) -> str:

@@ -18,7 +18,7 @@ from resources.runtimes.shared import SharedBackend, SharedRuntime
 
 PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
 SIZE = 2
-FEW = 40  # entries, up to which a folder is emptied by the worker itself
+FEW = 25  # entries, up to which a folder is emptied by the worker itself
 
 
 class Pool:

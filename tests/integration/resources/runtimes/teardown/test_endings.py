@@ -25,7 +25,7 @@ faults = st.one_of(st.just(NEVER), st.integers(0, 100))
 
 
 @settings(
-    max_examples=80,
+    max_examples=60,
     deadline=None,
     database=None,
     derandomize=True,

@@ -40,9 +40,9 @@ def ends_badly(pool: Pool) -> Act:
 
 
 def dies(pool: Pool) -> Act:
-    """By a signal without a name."""
+    """By a signal without a name, and leaves more than the tries of the worker itself remove."""
     runtime = pool.start()
-    fill(pool.folder_of(runtime), FEW + 1)
+    fill(pool.folder_of(runtime), 5 * FEW)
     os.kill(runtime.pid, 35)
     wait_until(runtime._child.ended)
     return lambda: closed(runtime)
