@@ -42,8 +42,7 @@ logger = logging.getLogger(__name__)
 
 def close_context(machine: Machine, context: OpenContext) -> None:
     """Tear down, then write what comes after it, unless the placement is lost."""
-    tear_down(context)
-    revoke_issued(context)
+    dispose(context)
     if context.lost:
         return
     try:
@@ -88,6 +87,13 @@ def _restart(machine: Machine, context: OpenContext) -> None:
         first=context.next_step,
     )
     publish_or_log(spec)
+
+
+def dispose(context: OpenContext) -> None:
+    """End the runtime's part of the context, then take away what was issued to it. Never raises."""
+    tear_down(context)
+    with reported("what was issued was not revoked"):  # the sweeper finds it in the ledger
+        revoke_issued(context)
 
 
 def tear_down(context: OpenContext) -> None:

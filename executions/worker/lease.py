@@ -21,12 +21,12 @@ from executions.scope import run_scope
 from executions.states import StepState
 from executions.transitions.close import UNKNOWN, Ending, Settlement
 from executions.transitions.fence import Placement
-from executions.worker.closing import close_context, end_without_link, tear_down
+from executions.worker.closing import close_context, dispose, end_without_link, tear_down
 from executions.worker.contexts import OpenContext
 from executions.worker.identity import ids
 from executions.worker.machine import Machine
 from executions.worker.periodic import Periodic
-from executions.worker.resources import revoke_issued, settlement_of
+from executions.worker.resources import settlement_of
 from orchestrator.core.logs import bound
 from resources.runtimes.faults import reported
 from tenants.scope import platform_scope
@@ -151,11 +151,10 @@ class LeaseLoop(Periodic):
         if context and not self._machine.contexts.abandon(context):
             return  # a link has come meanwhile
 
-        def dispose() -> Settlement | None:
+        def disposed() -> Settlement | None:
             if context is None:
                 return UNKNOWN
-            tear_down(context)
-            revoke_issued(context)
+            dispose(context)
             return settlement_of(context)
 
         end = partial(
@@ -164,7 +163,7 @@ class LeaseLoop(Periodic):
             ending,
             cancel=cancel,
             overdue=overdue,
-            dispose=dispose,
+            dispose=disposed,
         )
         self._later(placement, end)
 

@@ -159,7 +159,7 @@ def _reopened(handle: str) -> int:
 def _mount_of(descriptor: int) -> str:
     """Which mount it is on: a directory of the same file system may be mounted here, too."""
     with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as info:  # noqa: PTH123
-        return next(line for line in info if line.startswith("mnt_id:"))
+        return next((line for line in info if line.startswith("mnt_id:")), "")
 
 
 def main() -> None:

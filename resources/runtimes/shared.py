@@ -278,7 +278,10 @@ class SharedRuntime(Runtime):
         """Tell the runner; while it tears the context down, its worker has something to write."""
         if self._opened and not self._closing and self.alive:
             self._closing = True
-            with contextlib.suppress(RuntimeStartError):  # it is dead then, which `close` finds
+            with (
+                reported("a runner was not told to tear its context down"),
+                contextlib.suppress(RuntimeStartError),  # it is dead then, which `close` finds
+            ):
                 self._child.post(Close(), Closed, _SEND_TIMEOUT)
 
     def close(self, timeout: float) -> tuple[str, ...]:

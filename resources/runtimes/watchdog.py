@@ -99,7 +99,10 @@ class Watchdog:
         """Whether its process has stopped or ended, as far as the kernel has told; it is left for others to see."""
         flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
         assert self._process is not None  # noqa: S101 - it comes and goes with its socket
-        return os.waitid(os.P_PID, self._process.pid, flags) is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, flags) is not None
+        except ChildProcessError:  # somebody has taken note of its end already
+            return True
 
     def _restart(self) -> None:
         logger.warning("the watchdog is gone; another one starts", extra={"event": "WATCHDOG_GONE"})

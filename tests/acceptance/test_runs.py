@@ -1,5 +1,6 @@
 """Runs of two tenants on real workers: through a Celery chain to a step in a child process, and back."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import redis
 from executions.models import ExecutionEvent
 from executions.placement.models import Worker
 from executions.services.executions import request_cancel
+from resources.runtimes.folder import PREFIX
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker
 from tests.acceptance.runs import (
@@ -20,6 +22,7 @@ from tests.acceptance.runs import (
     step_runs,
     step_states,
 )
+from tests.debris import nest
 from tests.waiting import wait_for
 
 Server = psycopg.Connection[tuple[object, ...]]
@@ -79,6 +82,22 @@ def test_a_step_that_exits_its_process_fails_its_run_only(
     good = start_run(globex, {"uses": "test.identity"})
     assert ended(acme, bad).code == "UNKNOWN_ERROR"
     assert ended(globex, good).state == "succeeded"
+
+
+def test_no_files_and_no_end_of_a_runner_cost_a_worker_its_start_or_a_slot(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    stale = Path(tempfile.mkdtemp(prefix=PREFIX))
+    nest(stale)
+    start_worker(capacity=1)
+    for step in (
+        {"uses": "test.die_on_close", "with": {"number": 35}},
+        {"uses": "test.leave_folders", "with": {"levels": 1_100}},
+    ):
+        assert ended(acme, start_run(acme, step)).state == "succeeded"
+        assert ended(globex, start_run(globex, {"uses": "test.identity"})).state == "succeeded"
+    no_slot_is_held()
+    wait_for(lambda: not stale.exists(), "the folder of a dead worker to be gone", 40)
 
 
 def test_a_timeout_kills_the_step_and_its_children(

@@ -293,3 +293,17 @@ def _descriptors() -> dict[int, str]:
         with contextlib.suppress(FileNotFoundError):  # the one of this very listing
             found[int(link.name)] = str(link.readlink())
     return found
+
+
+@node("test.leave_folders")
+def leave_folders(ctx: NodeContext, *, levels: int) -> None:
+    """Leave directories in each other, as an archive may have them."""
+    for _ in range(levels):
+        os.mkdir("d")  # noqa: PTH102 - often
+        os.chdir("d")
+
+
+@node("test.die_on_close")
+def die_on_close(ctx: NodeContext, *, number: int) -> None:
+    """End by a signal while the context is torn down."""
+    ctx.on_close(lambda: os.kill(os.getpid(), number))

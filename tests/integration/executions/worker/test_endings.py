@@ -78,7 +78,7 @@ def test_an_overdue_run_has_its_outcome_before_its_context_is_torn_down(
     def look(*_: object) -> None:
         seen.append(run_of(acme, placement.execution_id).outcome)
 
-    monkeypatch.setattr("executions.worker.lease.tear_down", look)
+    monkeypatch.setattr("executions.worker.lease.dispose", look)
     LeaseLoop(machine)._end(placement, Ending(reason="overdue"), overdue=True)
     assert seen == [ExecutionState.TIMED_OUT]
     assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT

@@ -39,7 +39,7 @@ def test_in_the_threads_that_end_placements(
         raise OperationalError("gone")
 
     run_link(links, placement, "one")
-    monkeypatch.setattr(lease, "tear_down", fail)
+    monkeypatch.setattr(lease, "dispose", fail)
     endings = Endings()
     machine.later = endings.ask
     machine.draining.set()

@@ -192,17 +192,3 @@ def look_at_descriptors(ctx: NodeContext) -> list[Any]:
     """Return what the standard descriptors are, and write to them."""
     os.system("echo out; echo error >&2; cat")
     return [[os.readlink(f"/proc/self/fd/{n}"), os.get_blocking(n)] for n in range(3)]  # noqa: PTH115
-
-
-@node("restless.leave_folders")
-def leave_folders(ctx: NodeContext, *, levels: int) -> None:
-    """Leave directories in each other, as an archive may have them."""
-    for _ in range(levels):
-        os.mkdir("d")  # noqa: PTH102 - often
-        os.chdir("d")
-
-
-@node("restless.die_on_close")
-def die_on_close(ctx: NodeContext, *, number: int) -> None:
-    """End by a signal while the context is torn down."""
-    ctx.on_close(lambda: os.kill(os.getpid(), number))

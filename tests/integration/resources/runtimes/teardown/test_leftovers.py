@@ -101,7 +101,7 @@ def test_a_worker_starts_whatever_lies_in_its_temporary_directory(temporary: Pat
 
 def test_a_teardown_that_ends_by_a_real_time_signal_frees_its_slot(small: SharedBackend) -> None:
     runtime = opened(small)
-    Driver(runtime).output("restless.die_on_close", {"number": 35})
+    Driver(runtime).output("test.die_on_close", {"number": 35})
     (error,) = runtime.close(5)
     assert error == "no Closed came, it died: signal 35"
     assert is_gone(runtime.pid)
@@ -114,7 +114,7 @@ def test_a_step_that_leaves_deep_folders_costs_no_slot(
     small: SharedBackend, temporary: Path
 ) -> None:
     runtime = opened(small)
-    Driver(runtime).output("restless.leave_folders", {"levels": 1_100})
+    Driver(runtime).output("test.leave_folders", {"levels": 1_100})
     before = descriptors()
     assert runtime.close(5) == ()
     assert descriptors() <= before
