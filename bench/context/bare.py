@@ -28,9 +28,7 @@ class BareBackend(SharedBackend):
         """Take an idle runner of this tenant, or begin one."""
         if grants:
             raise RuntimeStartError("without a context there is nothing that could hold resources")
-        with self._lock:
-            child = self._take(placement.tenant_number) or self._begin()
-            self._busy.add(child)
+        child = self._runner_for(placement.tenant_number)
         return BareRuntime(self, child, placement, (), on_resource)
 
     def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:

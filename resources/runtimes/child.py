@@ -125,10 +125,11 @@ class Child:
 
     def last_words(self) -> str:
         """Return what the runner wrote to stderr before it served, normally nothing."""
+        words = b""
         with reported("the last words of a runner were not read"):
             self._stderr.seek(0)
-            return self._stderr.read(_STDERR_MAX).decode("utf-8", "replace").strip()
-        return ""
+            words = self._stderr.read(_STDERR_MAX)
+        return words.decode("utf-8", "replace").strip()
 
     def wipe(self) -> bool:
         """Empty its folder, so that the next execution finds no files; say whether it is empty."""

@@ -107,13 +107,7 @@ class SharedBackend(RuntimeBackend):
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
-        retired: list[Child] = []
-        try:
-            with self._lock:
-                child = self._take(placement.tenant_number, retired) or self._begin(retired)
-                self._busy.add(child)
-        finally:
-            self._dispose(retired)
+        child = self._runner_for(placement.tenant_number)
         return SharedRuntime(self, child, placement, grants, on_resource)
 
     def keepalive(self, *, until: float) -> None:
@@ -166,6 +160,16 @@ class SharedBackend(RuntimeBackend):
                 if child.dispose():
                     with self._lock:
                         self._ending.discard(child)
+
+    def _runner_for(self, tenant_number: int) -> Child:
+        retired: list[Child] = []
+        try:
+            with self._lock:
+                child = self._take(tenant_number, retired) or self._begin(retired)
+                self._busy.add(child)
+        finally:
+            self._dispose(retired)
+        return child
 
     def _take(self, tenant_number: int, retired: list[Child]) -> Child | None:
         for idle in reversed([idle for idle in self._idle if idle.tenant_number == tenant_number]):

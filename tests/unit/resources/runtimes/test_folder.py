@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources.runtimes import folder
+from resources.runtimes.emptying import open_folder
 from resources.runtimes.folder import PREFIX, RuntimeFolder
 from resources.runtimes.sweeping import FolderSweep
 
@@ -79,7 +80,7 @@ def test_only_own_folders_are_swept(temporary: Path, monkeypatch: pytest.MonkeyP
 def test_a_sweep_while_a_folder_is_made_takes_none_away(
     monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    real, swept = folder.open_folder, []
+    real, swept = open_folder, []
 
     def open_racing(path: Path) -> int:
         monkeypatch.setattr(folder, "open_folder", real)

@@ -1,6 +1,7 @@
 """resources.runtimes.sweeping: what stays is told once, tried again later and later, and stops no other."""
 
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ class Machine:
         self.tried: list[str] = []
         self._temporary = temporary
         patch.setattr(tempfile, "tempdir", str(temporary))
-        patch.setattr(sweeping.time, "monotonic", lambda: self.now)
+        patch.setattr(time, "monotonic", lambda: self.now)
         patch.setattr(sweeping, "remove_held", self._remove)
 
     def make(self, *names: str) -> None:

@@ -96,7 +96,12 @@ def test_a_worker_starts_whatever_lies_in_its_temporary_directory(temporary: Pat
     backend = SharedBackend(level="shared", size=1)
     assert backend.describe().nodes
     backend.stop()
-    wait_until(lambda: backend.sweep() or set(temporary.iterdir()) == kept, 30)
+
+    def is_swept() -> bool:
+        backend.sweep()
+        return set(temporary.iterdir()) == kept
+
+    wait_until(is_swept, 30)
 
 
 def test_a_teardown_that_ends_by_a_real_time_signal_frees_its_slot(small: SharedBackend) -> None:
@@ -188,7 +193,8 @@ def test_what_is_immutable_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     held = RuntimeFolder()
     (held.path / "d").mkdir()
     (held.path / "d" / "file").touch()
-    protect = ["chattr", "+i", held.path / "d" / "file", held.path / "d", held.path]
+    paths = (held.path / "d" / "file", held.path / "d", held.path)
+    protect = ["chattr", "+i", *map(str, paths)]
     if subprocess.run(protect, check=False, capture_output=True).returncode:
         pytest.skip("this file system has no such attribute")
     held.give_up()
