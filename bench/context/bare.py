@@ -12,11 +12,22 @@ from weakref import WeakSet
 from isolane.protocol import Grant
 from resources.runtimes.base import OnResource, Placement, Runtime, RuntimeStartError, ignore
 from resources.runtimes.child import Child
-from resources.runtimes.shared import SharedBackend, SharedRuntime, _Idle
+from resources.runtimes.pool import RunnerPool
+from resources.runtimes.shared import SharedBackend, SharedRuntime
+
+
+class BarePool(RunnerPool):
+    """Takes runners back as they are."""
+
+    def is_reusable(self, child: Child) -> bool:
+        """Always."""
+        return True
 
 
 class BareBackend(SharedBackend):
     """The pool of `shared`, without what a context does between two runs."""
+
+    pool_class = BarePool
 
     def start(
         self,
@@ -28,17 +39,8 @@ class BareBackend(SharedBackend):
         """Take an idle runner of this tenant, or begin one."""
         if grants:
             raise RuntimeStartError("without a context there is nothing that could hold resources")
-        child = self._runner_for(placement.tenant_number)
-        return BareRuntime(self, child, placement, (), on_resource)
-
-    def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
-        """Take a runner back as it is."""
-        if not clean:
-            super().give_back(child, tenant_number, clean=False)
-            return
-        with self._lock:
-            self._busy.discard(child)
-            self._idle.append(_Idle(tenant_number, child))
+        child = self._pool.take(placement.tenant_number)
+        return BareRuntime(self._pool, child, placement, (), on_resource)
 
 
 class BareRuntime(SharedRuntime):

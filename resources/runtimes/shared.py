@@ -1,22 +1,20 @@
 """The level `shared`: long-lived runners, one execution at a time.
 
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
-Model: a pool per backend, used from any thread: at most `size` runners at work, and twice as many
-in all, since a start takes far longer than a short step. One more ends the one idle for longest.
+Model: a pool per backend (`resources.runtimes.pool`), used from any thread.
 Guarantee: a runner is used again only after a clean teardown, with all handles said to be closed and
 an empty folder, and only for the tenant that it was begun for: what a step changed in Python's own
 state stays with that tenant.
 Failure: a runner that was killed, died or left something behind is ended, and its place is free, whatever goes wrong
-meanwhile; what could not be taken down then is tried again by the sweep.
+meanwhile.
 """
 
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar
 
 from isolane.protocol import (
     Catalogue,
@@ -35,7 +33,6 @@ from resources.runtimes.base import (
     OnFrame,
     OnResource,
     Placement,
-    PoolExhaustedError,
     Runtime,
     RuntimeBackend,
     RuntimeStartError,
@@ -43,25 +40,21 @@ from resources.runtimes.base import (
 )
 from resources.runtimes.child import Child
 from resources.runtimes.faults import reported
+from resources.runtimes.pool import RunnerPool
 from resources.runtimes.supervision import Supervision
 from resources.runtimes.sweeping import FolderSweep
 from resources.runtimes.watchdog import Watchdog
 
-_KEPT = 2  # runners for each that may be at work
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
 _SEND_TIMEOUT = 5.0  # seconds for a runner that waits for frames to take one
 _FIRST_SWEEP_SECONDS = 2.0  # a worker's start does not wait for longer
 _FAULT = "the teardown went wrong; the worker's log says why"
-logger = logging.getLogger(__name__)
-
-
-class _Idle(NamedTuple):
-    tenant_number: int
-    child: Child
 
 
 class SharedBackend(RuntimeBackend):
     """A pool of runners of the worker's own user."""
+
+    pool_class: ClassVar[type[RunnerPool]] = RunnerPool
 
     def __init__(
         self,
@@ -73,14 +66,10 @@ class SharedBackend(RuntimeBackend):
         paths: Sequence[str | Path] = (),
     ) -> None:
         super().__init__(level=level)
-        self._size = size
         self._packages = packages
         self._tasks = tasks
         self._paths = paths
-        self._lock = threading.Lock()
-        self._idle: list[_Idle] = []  # the longest idle first
-        self._busy: set[Child] = set()
-        self._ending: set[Child] = set()  # out of the pool, and perhaps not gone yet
+        self._pool = self.pool_class(level=level, size=size, begin=self._spawn)
         self._watchdog = Watchdog()
         self._folders = FolderSweep()
         self._folders.turn(_FIRST_SWEEP_SECONDS)
@@ -107,8 +96,8 @@ class SharedBackend(RuntimeBackend):
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
-        child = self._runner_for(placement.tenant_number)
-        return SharedRuntime(self, child, placement, grants, on_resource)
+        child = self._pool.take(placement.tenant_number)
+        return SharedRuntime(self._pool, child, placement, grants, on_resource)
 
     def keepalive(self, *, until: float) -> None:
         """Tell the watchdog."""
@@ -116,89 +105,14 @@ class SharedBackend(RuntimeBackend):
 
     def sweep(self) -> None:
         """End what is left of runners: of this worker's own, and of those that no living worker holds."""
-        with self._lock:
-            ending = list(self._ending)
-        self._dispose(ending)
+        self._pool.end_retired()
         self._folders.turn()
 
     def stop(self) -> None:
         """End all runners; those in use are disposed of by their users."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-            busy = list(self._busy)
-        self._dispose([child for _, child in idle])
-        for child in busy:
-            with reported("a runner was not ended"):
-                child.kill()
+        self._pool.stop()
         with reported("the watchdog was not ended"):
             self._watchdog.stop()
-
-    def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
-        """Take a runner back into the pool for its tenant's next run, or end it."""
-        reusable = False
-        try:
-            with reported("the folder of a runner was not emptied"):
-                reusable = clean and child.wipe()
-            if not reusable:
-                child.kill()
-        finally:
-            with self._lock:
-                self._busy.discard(child)
-                if reusable:
-                    self._idle.append(_Idle(tenant_number, child))
-                else:
-                    self._ending.add(child)
-        if not reusable:
-            self._dispose([child])
-
-    def _dispose(self, children: Sequence[Child]) -> None:
-        """End runners that are out of the pool; without the lock, since it may take a moment. The sweep tries again."""
-        with self._lock:
-            self._ending.update(children)
-        for child in children:
-            with reported("a runner was not disposed of"):
-                if child.dispose():
-                    with self._lock:
-                        self._ending.discard(child)
-
-    def _runner_for(self, tenant_number: int) -> Child:
-        retired: list[Child] = []
-        try:
-            with self._lock:
-                child = self._take(tenant_number, retired) or self._begin(retired)
-                self._busy.add(child)
-        finally:
-            self._dispose(retired)
-        return child
-
-    def _take(self, tenant_number: int, retired: list[Child]) -> Child | None:
-        for idle in reversed([idle for idle in self._idle if idle.tenant_number == tenant_number]):
-            self._idle.remove(idle)
-            if not idle.child.ended():
-                return idle.child
-            retired.append(idle.child)
-        return None
-
-    def _begin(self, retired: list[Child]) -> Child:
-        if len(self._busy) >= self._size:
-            self._free_dead()
-        if len(self._busy) >= self._size:
-            raise PoolExhaustedError(f"all {self._size} runtimes of level {self.level} are in use")
-        while self._idle and len(self._busy) + len(self._idle) >= _KEPT * self._size:
-            retired.append(self._idle.pop(0).child)
-        return self._spawn()
-
-    def _free_dead(self) -> None:
-        """A dead runner takes nobody's place, though whoever had it did not give it back: a fault of ours."""
-        dead = {child for child in self._busy if child.ended()}
-        if not dead:
-            return
-        told = {"event": "RUNTIMES_FORGOTTEN"}
-        logger.error("%d dead runtimes were not given back", len(dead), extra=told)
-        self._busy -= dead
-        self._ending |= (
-            dead  # disposed of by the sweep: by then nobody is at their streams any more
-        )
 
     def _spawn(self) -> Child:
         return Child(
@@ -214,13 +128,13 @@ class SharedRuntime(Runtime):
 
     def __init__(
         self,
-        backend: SharedBackend,
+        pool: RunnerPool,
         child: Child,
         placement: Placement,
         grants: Sequence[Grant],
         on_resource: OnResource,
     ) -> None:
-        self._backend = backend
+        self._pool = pool
         self._child = child
         self._placement = placement
         self._grants = tuple(grants)
@@ -307,7 +221,7 @@ class SharedRuntime(Runtime):
                 self._closed = True
                 reusable = clean and not self._child.ended()
         finally:
-            self._backend.give_back(self._child, self._placement.tenant_number, clean=reusable)
+            self._pool.give_back(self._child, self._placement.tenant_number, clean=reusable)
 
     def kill(self) -> None:
         """End the runner and what it started."""

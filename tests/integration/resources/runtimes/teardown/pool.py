@@ -81,9 +81,9 @@ class Pool:
 
     def settle(self) -> None:
         """What a worker does anyway: sweep. And idle runners are not kept."""
-        for _, child in self.backend._idle:
+        for _, child in self.backend._pool.idle:
             child.dispose()
-        self.backend._idle.clear()
+        self.backend._pool.idle.clear()
         for end in self._ends:
             end.close()
         self._ends.clear()
@@ -93,8 +93,8 @@ class Pool:
     def left(self) -> dict[str, object]:
         """What is there of slots, runners, descriptors and folders."""
         found = {
-            "slots": len(self.backend._busy),
-            "runners not ended": len(self.backend._ending),
+            "slots": len(self.backend._pool.busy),
+            "runners not ended": len(self.backend._pool.retired),
             "processes": self._living(),
             "descriptors": _descriptors() - self._descriptors,
             "folders": sorted(path.name for path in self.temporary.glob(f"{PREFIX}*")),

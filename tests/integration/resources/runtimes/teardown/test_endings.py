@@ -65,7 +65,7 @@ def test_nothing_stays(
             runtime.kill()
         runtime.close(0.05 if ending == "silence" else 5)
         pool.backend.sweep()
-    assert pool.backend._busy == set()
+    assert pool.backend._pool.busy == set()
     pool.settle()
     assert pool.left() == {}
 

@@ -127,7 +127,7 @@ def test_a_step_that_leaves_deep_folders_costs_no_slot(
     another.kill()
     another.close(5)
     small.sweep()
-    (idle,) = small._idle
+    (idle,) = small._pool.idle
     assert list(temporary.iterdir()) == [idle.child._folder.path]
     assert list(idle.child._folder.path.iterdir()) == []
 
@@ -142,7 +142,7 @@ def test_a_dead_runner_that_nobody_gave_back_takes_no_slot_and_is_reported(
     another.kill()
     another.close(5)
     small.sweep()
-    assert small._ending == set()
+    assert small._pool.retired == set()
     told = [line for line in caplog.records if line.__dict__.get("event") == "RUNTIMES_FORGOTTEN"]
     assert [line.getMessage() for line in told] == ["1 dead runtimes were not given back"]
     assert forgotten.close(5) == ()
@@ -166,7 +166,7 @@ def test_a_folder_that_takes_too_long_ends_the_runner_and_is_left_for_the_sweep(
         assert runtime.close(5) == ()
     assert time.monotonic() - began < 5
     assert is_gone(runtime.pid)
-    assert small._busy == small._ending == set()
+    assert small._pool.busy == small._pool.retired == set()
     (left,) = temporary.iterdir()
     small.sweep()
     assert not left.exists()

@@ -1,0 +1,127 @@
+"""The runners of a worker: which are at work, which wait for their tenant's next run, which are being ended.
+
+Timing: taking one is quick; giving one back that is not used again waits for its end. Model: any thread. At most `size`
+runners are at work, and twice as many are there in all, since a start takes far longer than a short step. One more ends
+the one idle for longest.
+Guarantee: what is given back takes no place any more, whatever goes wrong meanwhile.
+Failure: a runner that could not be disposed of is kept apart and tried again by the sweep; one that is dead and was
+never given back is found when its place is needed, and reported.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from resources.runtimes.base import PoolExhaustedError
+from resources.runtimes.child import Child
+from resources.runtimes.faults import reported
+
+_KEPT = 2  # runners for each that may be at work
+logger = logging.getLogger(__name__)
+
+
+class Idle(NamedTuple):
+    """A runner that waits."""
+
+    tenant_number: int
+    child: Child
+
+
+class RunnerPool:
+    """All runners of one backend."""
+
+    def __init__(self, *, level: str, size: int, begin: Callable[[], Child]) -> None:
+        self._level = level
+        self._size = size
+        self._begin_one = begin
+        self._lock = threading.Lock()
+        self.idle: list[Idle] = []  # the longest idle first
+        self.busy: set[Child] = set()
+        self.retired: set[Child] = set()  # out of the pool, and perhaps not gone yet
+
+    def take(self, tenant_number: int) -> Child:
+        """Return an idle runner of this tenant, or a new one; RuntimeStartError if that cannot be."""
+        ended: list[Child] = []
+        try:
+            with self._lock:
+                child = self._idle_of(tenant_number, ended) or self._begin(ended)
+                self.busy.add(child)
+        finally:
+            self._dispose(ended)
+        return child
+
+    def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
+        """Take a runner back for its tenant's next run, or end it."""
+        reusable = False
+        try:
+            with reported("the folder of a runner was not emptied"):
+                reusable = clean and self.is_reusable(child)
+            if not reusable:
+                child.kill()
+        finally:
+            with self._lock:
+                self.busy.discard(child)
+                if reusable:
+                    self.idle.append(Idle(tenant_number, child))
+                else:
+                    self.retired.add(child)
+        if not reusable:
+            self._dispose([child])
+
+    def is_reusable(self, child: Child) -> bool:
+        """Whether the next run finds nothing of the last one in its folder."""
+        return child.wipe()
+
+    def end_retired(self) -> None:
+        """Try again what could not be disposed of."""
+        with self._lock:
+            left = list(self.retired)
+        self._dispose(left)
+
+    def stop(self) -> None:
+        """End all runners; those at work are disposed of by their users."""
+        with self._lock:
+            idle, self.idle = self.idle, []
+            busy = list(self.busy)
+        self._dispose([child for _, child in idle])
+        for child in busy:
+            with reported("a runner was not ended"):
+                child.kill()
+
+    def _dispose(self, children: Sequence[Child]) -> None:
+        """Without the lock, since it may take a moment."""
+        with self._lock:
+            self.retired.update(children)
+        for child in children:
+            with reported("a runner was not disposed of"):
+                if child.dispose():
+                    with self._lock:
+                        self.retired.discard(child)
+
+    def _idle_of(self, tenant_number: int, ended: list[Child]) -> Child | None:
+        for idle in reversed([idle for idle in self.idle if idle.tenant_number == tenant_number]):
+            self.idle.remove(idle)
+            if not idle.child.ended():
+                return idle.child
+            ended.append(idle.child)
+        return None
+
+    def _begin(self, ended: list[Child]) -> Child:
+        if len(self.busy) >= self._size:
+            self._free_dead()
+        if len(self.busy) >= self._size:
+            raise PoolExhaustedError(f"all {self._size} runtimes of level {self._level} are in use")
+        while self.idle and len(self.busy) + len(self.idle) >= _KEPT * self._size:
+            ended.append(self.idle.pop(0).child)
+        return self._begin_one()
+
+    def _free_dead(self) -> None:
+        """A dead runner takes nobody's place, though whoever had it did not give it back: a fault of ours."""
+        dead = {child for child in self.busy if child.ended()}
+        if not dead:
+            return
+        told = {"event": "RUNTIMES_FORGOTTEN"}
+        logger.error("%d dead runtimes were not given back", len(dead), extra=told)
+        self.busy -= dead
+        self.retired |= dead  # for the sweep: by then nobody is at their streams any more
