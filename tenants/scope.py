@@ -5,7 +5,8 @@ Guarantee: inside the block every statement runs with the tenant's search_path a
 Failure: raises before the first statement if the tenant may not be entered; the scope before is always restored.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -80,6 +81,28 @@ def platform_scope() -> Entered:
 def login_scope() -> Entered:
     """Be outside of every tenant until the block ends, to look tenants up or to enter others."""
     return Entered(_connection(), LOGIN_SCOPE)
+
+
+def entered() -> Scope:
+    """The scope that this thread is in."""
+    return _connection().wanted
+
+
+@contextmanager
+def without_connection() -> Iterator[None]:
+    """Let others have this thread's connection until the block ends: work that is a caller's must not keep it.
+
+    The scope stays: it is entered again with the next statement. Inside, every statement is refused.
+    """
+    connection = _connection()
+    if connection.in_atomic_block:
+        raise ScopeError("The connection cannot be given back inside a transaction.")
+    connection.give_back()
+    before = connection.refuse_statements(True)
+    try:
+        yield
+    finally:
+        connection.refuse_statements(before)
 
 
 def _connection() -> DatabaseWrapper:

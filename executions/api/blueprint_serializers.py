@@ -6,9 +6,9 @@ from rest_framework import serializers
 
 from executions.api.serializers import ObjectField
 from executions.blueprint.reading import MAX_DOCUMENT_BYTES
-from executions.blueprint.writing import as_yaml
 from executions.models import Blueprint, BlueprintVersion
 from executions.selectors import versions_of
+from executions.services.blueprints import source_of
 from orchestrator.core.serializers import StrictSerializer
 
 
@@ -71,7 +71,7 @@ class VersionDetailSerializer(VersionSerializer):
 
     def get_source(self, version: BlueprintVersion) -> str:
         """The document as YAML, always the same for the same content."""
-        return as_yaml(version.content)
+        return source_of(version)
 
 
 class BlueprintDetailSerializer(VersionDetailSerializer):

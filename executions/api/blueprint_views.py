@@ -31,7 +31,7 @@ from executions.api.documentation import BLUEPRINT_NAME, READING, WRITING
 from executions.blueprint.schema import DOCUMENT_SCHEMA
 from executions.models import Blueprint
 from executions.selectors import blueprint_version, blueprints
-from executions.services.blueprints import catalogue_nodes, diff, publish, validate_text
+from executions.services.blueprints import catalogue_nodes, diff, store, validate_text
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -66,7 +66,7 @@ class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint])
         """Check a blueprint and publish it: 201 as the next version, 200 if it was already published."""
         document = validate_text(_source(request))
         require(caller(request), Permission.BLUEPRINT_EDIT, document["name"])
-        published = publish(document)
+        published = store(document)
         version = blueprint_version(published.name, published.number)
         return Response(
             VersionDetailSerializer(version).data,

@@ -12,10 +12,16 @@ from executions.blueprint.plan import DeclaredResource, PlannedStep, plan
 from executions.blueprint.references import check_references
 from executions.blueprint.resources import check_declared, check_uses
 from executions.blueprint.suggestions import instead_of
+from executions.blueprint.work import check_budget
 
 
 def check_document(document: Mapping[str, Any], nodes: Mapping[str, NodeInfo]) -> None:
     """Refuse what cannot run as written; while no node is known, all names are taken."""
+    with check_budget():
+        _check_document(document, nodes)
+
+
+def _check_document(document: Mapping[str, Any], nodes: Mapping[str, NodeInfo]) -> None:
     planned = plan(document)
     check_references(planned, known_inputs(document.get("inputs", {})))
     check_declared(planned.resources)

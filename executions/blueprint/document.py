@@ -5,16 +5,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
 
 from executions.blueprint import durations
-from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.errors import BlueprintTooExpensive, InvalidBlueprint, shown
 from executions.blueprint.inputs import check_inputs_schema
-from executions.blueprint.keywords import BoundedValidator
+from executions.blueprint.keywords import BoundedValidator, bounded
 from executions.blueprint.paths import child, path_of
 from executions.blueprint.plan import plan
 from executions.blueprint.schema import DOCUMENT_SCHEMA
 from executions.blueprint.suggestions import instead_of
+from executions.blueprint.work import TooMuchWork, check_budget
 
 # With Python's re, $ would match before a newline at the end, too; with RE2 it does not.
 _DOCUMENT_VALIDATOR = BoundedValidator(DOCUMENT_SCHEMA)
@@ -25,13 +26,26 @@ _SIZES = {"maxItems": "items", "maxLength": "characters", "maxProperties": "fiel
 
 def check(document: Any) -> dict[str, Any]:
     """Refuse a document that does not fit the schema, with the path of what does not."""
-    if error := best_match(_DOCUMENT_VALIDATOR.iter_errors(document)):
-        raise _refusal(error)
-    checked: dict[str, Any] = document
-    check_inputs_schema(checked.get("inputs", {}))
+    with check_budget():
+        if error := _first_error(document):
+            raise _refusal(error)
+        checked: dict[str, Any] = document
+        check_inputs_schema(checked.get("inputs", {}))
     _check_keys(checked["steps"])
     plan(checked)  # reads the durations
     return checked
+
+
+def _first_error(document: Any) -> ValidationError | None:
+    try:
+        with bounded():
+            found: ValidationError | None = best_match(_DOCUMENT_VALIDATOR.iter_errors(document))
+    except TooMuchWork:
+        raise BlueprintTooExpensive(
+            "$: checking the document takes too much work; make several smaller blueprints of it.",
+            field="$",
+        ) from None
+    return found
 
 
 def content_hash(document: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What is wrong with a blueprint. Pure."""
 
-from orchestrator.core.errors import InvalidInput
+from orchestrator.core.errors import InvalidInput, TooMuchToCheck
 
 SHOWN = 200  # characters of what others wrote that a message quotes
 
@@ -18,6 +18,14 @@ class InvalidBlueprint(BlueprintError):
 
     code = "invalid_blueprint"
     title = "The blueprint does not fit"
+
+
+class BlueprintTooExpensive(BlueprintError):
+    """Checking the document, or inputs against it, would take too much work; `field` is what is to blame."""
+
+    code = TooMuchToCheck.code
+    http_status = TooMuchToCheck.http_status
+    title = TooMuchToCheck.title
 
 
 class BadReference(BlueprintError):

@@ -4,24 +4,25 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import SchemaError, UnknownType, ValidationError, best_match
+from jsonschema.exceptions import UnknownType, ValidationError, best_match
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from executions.blueprint.errors import SHOWN, InvalidBlueprint, shown
+from executions.blueprint.errors import SHOWN, BlueprintTooExpensive, InvalidBlueprint, shown
 from executions.blueprint.keywords import (
+    MAX_PATTERN,
     BoundedValidator,
     PatternError,
     bounded,
     compiled,
 )
+from executions.blueprint.metaschema import schema_error
 from executions.blueprint.paths import child, item, path_of
 from executions.blueprint.plan import sensitive_inputs
 from executions.blueprint.subschemas import check_refs
 from executions.blueprint.work import TooMuchWork
 from isolane.protocol import ProtocolError, dump
-from orchestrator.core.errors import InvalidInput
+from orchestrator.core.errors import InvalidInput, TooMuchToCheck
 
 MAX_INPUTS_BYTES = 1024 * 1024  # as JSON
 MAX_PATTERNS = 100  # in one schema; compiling one may take 20 ms
@@ -68,14 +69,11 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
     """Refuse what is no JSON Schema, or one that cannot be checked within bounds."""
     _refuse_dialects(schema)
     check_refs(schema, "$.inputs")
-    try:
-        # No formats: that of a pattern would be Python's, and RE2 is asked below.
-        Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
-    except SchemaError as error:
+    if error := _schema_error(schema):
         where = path_of(error.absolute_path, "$.inputs")
         raise InvalidBlueprint(
             f"{where} does not fit JSON Schema: {shown(error.message)}", field=where
-        ) from None
+        )
     _check_marks(schema)
     count = 0
     for where, keyword, value in _keywords(schema, "$.inputs"):
@@ -86,6 +84,16 @@ def check_inputs_schema(schema: Mapping[str, Any]) -> None:
             if count > MAX_PATTERNS:
                 raise _unfit("$.inputs", f"it has more than {MAX_PATTERNS} patterns")
             _check_pattern(where, pattern)
+
+
+def _schema_error(schema: Mapping[str, Any]) -> ValidationError | None:
+    try:
+        return schema_error(schema)
+    except TooMuchWork:
+        raise BlueprintTooExpensive(
+            "$.inputs: it takes too much work to check this schema; make it smaller.",
+            field="$.inputs",
+        ) from None
 
 
 def _check_marks(schema: Mapping[str, Any]) -> None:
@@ -108,12 +116,14 @@ def _check_marks(schema: Mapping[str, Any]) -> None:
 def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
     schema.pop("$schema", None)  # where it stands, jsonschema changes to its own validator
     try:
-        with bounded(schema, inputs):
+        with bounded():
             validator = BoundedValidator(schema, registry=_FETCHES_NOTHING)
             found: ValidationError | None = best_match(validator.iter_errors(inputs))
     except TooMuchWork:
-        raise _refused(
-            "checking them against the blueprint's schema takes too much work; simplify one of them."
+        raise TooMuchToCheck(
+            "inputs: checking them against the blueprint's schema takes too much work; send less, or publish a"
+            " schema with fewer references, alternatives and long patterns.",
+            field="inputs",
         ) from None
     except RecursionError:
         raise _refused("they are nested too deeply for the blueprint's schema.") from None
@@ -192,11 +202,17 @@ def _patterns(keyword: str, value: Any) -> list[Any]:
 
 def _check_pattern(where: str, pattern: Any) -> None:
     try:
-        compiled(pattern)
+        size = compiled(pattern).programsize
     except PatternError as error:
         raise _unfit(
             where, f"{shown(repr(pattern))} is no pattern of RE2: {shown(str(error))}"
         ) from None
+    if size > MAX_PATTERN:
+        raise BlueprintTooExpensive(
+            f"{shown(where)}: {shown(repr(pattern))} compiles to {size} instructions, over {MAX_PATTERN};"
+            " repeat less, or bound the length by maxLength.",
+            field=shown(where),
+        )
 
 
 def _unfit(where: str, reason: str) -> InvalidBlueprint:

@@ -13,73 +13,96 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from executions.blueprint.work import TooMuchWork, Work
+from executions.blueprint.errors import shown
+from executions.blueprint.work import TooMuchWork, Work, check_budget
 
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
-MAX_WORK = 100_000_000  # units, about 30 ns each
-_CALL = 100  # units of one keyword on one value
-_REFERENCE = (
-    1000  # units of one $ref: looking it up takes long, and only refs can multiply the work
-)
-_COMPILING = 10  # units for each instruction of a pattern
+# Prices in units of 10 ns, as `python -m bench.checks` measures them, rounded up.
+_CALL = 300  # one keyword looks at one value
+_INTO = 500  # from a schema into one inside it
+_TRY = 1200  # the same with a validator of its own, made to ask whether the value fits
+_REFERENCE = 2000  # one $ref
+_POINTER = 400  # one name of its pointer
+_NAME = 120  # one name of an object is looked for
+_LISTED = 10  # one name of `required` or `properties` is looked for in an object
+_MEMBER = 35  # one member of an enum is compared
+_COMPARED = 8  # one character of two values that are compared, or of a value that is written out to compare
+_ITEM = 250  # one item that must be unique
+_ERROR = 900  # one error
+_PASSED_ON = 150  # an error, by each keyword around it
+_QUOTED = 2  # one character of its message: the original quotes whole values
+_COMPILED = 5_000  # one pattern, and
+_INSTRUCTION = 60  # each instruction of it
+_MATCH = 600  # one pattern looks at one text, and
+_STEPS = 20  # so many of its instructions look at a byte in one unit, mostly
+_WORST_STEPS = 1  # that many where RE2 gives its automaton up
+_LONG = 100_000  # steps after which the clock is looked at: a millisecond in the worst case
 _PATTERN_MEMORY = 2 * 1024 * 1024  # bytes, per pattern
-_PATTERN_STEPS = 100  # of RE2's machine in one unit
+MAX_PATTERN = 2_500  # instructions of a pattern that is published
 UNSUPPORTED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
-# These may look at the same value once for each of their parts.
-_MANIFOLD = frozenset({"allOf", "anyOf", "dependentSchemas", "oneOf", "patternProperties"})
-# These compare with their own value, or quote it in their message.
-_COMPARING = frozenset({"const", "enum", "not", "oneOf", "required"})
 _STOCK: Mapping[str, Any] = Draft202012Validator.VALIDATORS
+_ENCODER = json.JSONEncoder(sort_keys=True)
 
 
 class PatternError(ValueError):
     """A pattern that RE2 does not know."""
 
 
-class _Meter(Work):
-    """Counts the work of one check, a message that quotes a whole value as its size."""
+class _Meter:
+    """Counts the work of one check."""
 
-    def __init__(self, *values: Any) -> None:
-        super().__init__(MAX_WORK)
+    def __init__(self, work: Work) -> None:
+        self.work = work
         self._patterns: dict[str, Any] = {}
         self._sizes: dict[int, int] = {}
-        for value in values:
-            self._measure(value)
 
     def size(self, value: Any) -> int:
-        """The characters of a value, nearly; containers were measured before."""
-        return len(value) if isinstance(value, str) else self._sizes.get(id(value), 10)
+        """The characters of a value, nearly; each container is looked at once in a check."""
+        if isinstance(value, str):
+            return len(value)
+        if not isinstance(value, dict | list):
+            return 10
+        if id(value) not in self._sizes:
+            self.work.spend(_LISTED * len(value))
+            inside = value.values() if isinstance(value, dict) else value
+            names = sum(map(len, value)) if isinstance(value, dict) else 0
+            self._sizes[id(value)] = names + 2 * len(value) + sum(map(self.size, inside))
+        return self._sizes[id(value)]
 
     def pattern(self, text: str) -> Any:
         """A pattern, compiled once for each check: RE2's own cache is shared by all."""
         if text not in self._patterns:
+            self.work.spend(_COMPILED)
             self._patterns[text] = compiled(text)
-            self.spend(self._patterns[text].programsize * _COMPILING)
+            self.work.spend(self._patterns[text].programsize * _INSTRUCTION)
         return self._patterns[text]
 
-    def _measure(self, value: Any) -> int:
-        if isinstance(value, dict):
-            size = 2 + sum(len(key) + 4 + self._measure(item) for key, item in value.items())
-        elif isinstance(value, list):
-            size = 2 + sum(2 + self._measure(item) for item in value)
-        else:
-            return self.size(value)
-        self._sizes[id(value)] = size
-        return size
+    def matches(self, pattern: str, text: str) -> bool:
+        """Search; it cannot be interrupted, so it does not begin unless the worst case fits in what is left."""
+        expression = self.pattern(pattern)
+        data = text.encode()
+        steps = len(data) * expression.programsize
+        self.work.refuse_over(_MATCH + steps // _WORST_STEPS)
+        self.work.spend(_MATCH + steps // _STEPS)
+        found = expression.search(data) is not None
+        if steps > _LONG:
+            self.work.look()
+        return found
 
 
 _METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
 
 
 @contextlib.contextmanager
-def bounded(*values: Any) -> Iterator[None]:
-    """Within, checking raises TooMuchWork beyond the limit; give schema and instance."""
-    token = _METER.set(_Meter(*values))
-    try:
-        yield
-    finally:
-        _METER.reset(token)
+def bounded() -> Iterator[None]:
+    """Within, checking raises TooMuchWork beyond the limit."""
+    with check_budget() as work:
+        token = _METER.set(_Meter(work))
+        try:
+            yield
+        finally:
+            _METER.reset(token)
 
 
 def compiled(pattern: Any) -> Any:
@@ -99,11 +122,12 @@ def compiled(pattern: Any) -> Any:
 
 def _matches(pattern: str, text: str) -> bool:
     meter = _METER.get()
-    if meter is None:
-        return compiled(pattern).search(text) is not None
-    expression = meter.pattern(pattern)
-    meter.spend(_CALL + len(text) * expression.programsize // _PATTERN_STEPS)
-    return expression.search(text) is not None
+    return meter.matches(pattern, text) if meter else compiled(pattern).search(text) is not None
+
+
+def _spend(units: int) -> None:
+    if meter := _METER.get():
+        meter.work.spend(units)
 
 
 def _pattern(validator: Any, value: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
@@ -119,6 +143,7 @@ def _pattern_properties(
     for pattern, schema in value.items():
         for name, item in instance.items():
             if _matches(pattern, name):
+                _spend(_INTO)
                 yield from validator.descend(item, schema, path=name, schema_path=pattern)
 
 
@@ -140,9 +165,13 @@ def _additional_properties(
 def _unique_items(validator: Any, value: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     # The original compares each with each where the items cannot be sorted.
     if value and validator.is_type(instance, "array"):
-        distinct = {json.dumps(_equal_as_text(item), sort_keys=True) for item in instance}
-        if len(distinct) < len(instance):
+        if len(set(map(_as_text, instance))) < len(instance):
             yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _as_text(value: Any) -> str:
+    text = _ENCODER.encode(value)
+    return _ENCODER.encode(_equal_as_text(value)) if "." in text or "e" in text else text
 
 
 def _equal_as_text(value: Any) -> Any:
@@ -158,14 +187,58 @@ def _unsupported(*_: Any) -> Iterator[ValidationError]:
     raise TooMuchWork
 
 
+def _length(value: Any, kind: type[Any]) -> int:
+    return len(value) if isinstance(value, kind) else 0
+
+
+def _price(name: str, value: Any, instance: Any, meter: _Meter) -> int:
+    """What one keyword costs beside what the schemas inside it do."""
+    match name:
+        case "$ref" | "$dynamicRef":
+            return _REFERENCE + _POINTER * value.count("/")
+        case "items" | "prefixItems":
+            return _INTO * _length(instance, list)
+        case "contains":
+            return _TRY * _length(instance, list)
+        case "uniqueItems":
+            return _ITEM * _length(instance, list) + _COMPARED * meter.size(instance)
+        case "properties":
+            known, named = len(value), _length(instance, dict)
+            return _LISTED * known + _INTO * min(known, named)
+        case "additionalProperties" | "propertyNames":
+            into = _INTO if isinstance(value, dict) else 0
+            return (_NAME + into) * _length(instance, dict)
+        case "required":
+            return _LISTED * len(value)
+        case "dependentRequired":
+            return _NAME * len(value) + _LISTED * meter.size(value)
+        case "dependentSchemas" | "allOf" | "anyOf":
+            return _INTO * len(value)
+        case "oneOf":
+            return 2 * _TRY * len(value)
+        case "not" | "if":
+            return _TRY + _INTO
+        case "enum":
+            compared = min(meter.size(value), len(value) * meter.size(instance))
+            return _MEMBER * len(value) + _COMPARED * compared
+        case "const":
+            return _COMPARED * min(meter.size(value), meter.size(instance))
+        case _:
+            return 0
+
+
 def _metered(name: str, keyword: Keyword) -> Keyword:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        if meter := _METER.get():
-            parts = len(value) if name in _MANIFOLD else 1
-            compared = meter.size(value) if name in _COMPARING else 0
-            call = _REFERENCE if name in {"$ref", "$dynamicRef"} else _CALL
-            meter.spend(call + parts * meter.size(instance) + compared)
-        yield from keyword(validator, value, instance, schema) or ()
+        meter = _METER.get()
+        if meter is None:
+            yield from keyword(validator, value, instance, schema) or ()
+            return
+        meter.work.spend(_CALL + _price(name, value, instance, meter))
+        for error in keyword(validator, value, instance, schema) or ():
+            is_new = not isinstance(error.validator, str)
+            meter.work.spend((_ERROR if is_new else _PASSED_ON) + _QUOTED * len(error.message))
+            error.message = shown(error.message)  # many of them would take much memory
+            yield error
 
     return check
 

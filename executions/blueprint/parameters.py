@@ -11,7 +11,7 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.errors import BlueprintTooExpensive, InvalidBlueprint, shown
 from executions.blueprint.expressions import REFERENCE
 from executions.blueprint.keywords import BoundedValidator, Keyword, bounded
 from executions.blueprint.nodes import NodeInfo
@@ -72,11 +72,15 @@ def _first_error(
 ) -> ValidationError | None:
     schema = _without_dialects(node.parameters)
     try:
-        with bounded(schema, parameters):
+        with bounded():
             validator = _OpenValidator(schema, registry=_FETCHES_NOTHING)
             found: ValidationError | None = best_match(validator.iter_errors(parameters))
     except TooMuchWork:
-        raise _unchecked(node, where, "checking these takes too much work") from None
+        raise BlueprintTooExpensive(
+            f"{where}: checking the parameters of node {node.name}, with those before it, takes too much work;"
+            " write fewer or smaller ones.",
+            field=where,
+        ) from None
     except (
         *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
         *(Unresolvable, UnknownType),

@@ -7,9 +7,10 @@ from typing import Any
 import yaml
 
 from executions.blueprint.document import check
-from executions.blueprint.errors import InvalidBlueprint, shown
+from executions.blueprint.errors import BlueprintTooExpensive, InvalidBlueprint, shown
 from executions.blueprint.numbers import know_exponents
 from executions.blueprint.source import Source, lines_of
+from executions.blueprint.work import CHECK_SECONDS, CHECK_WORK, TooMuchWork, Work
 from isolane.protocol import ProtocolError, dump
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -17,6 +18,9 @@ MAX_DOCUMENT_DEPTH = 50
 MAX_DOCUMENT_NODES = (
     40_000  # keys, values, lists and mappings; a thousand steps with all fields have fewer
 )
+_TEXT = "tag:yaml.org,2002:str"
+_EVENT = 100  # units of work for one event of the parser
+_NODE = 500  # likewise for one value that is built
 MAX_NUMBER_LENGTH = 400  # characters; Python refuses very long ones, and base 60 takes long
 
 # With libyaml, which PyYAML's wheels bring along, reading takes a tenth of the time.
@@ -26,10 +30,18 @@ _Parser: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 class _Loader(_Parser):  # type: ignore[misc]  # which one it is depends on the machine
     """Refuses what YAML takes silently."""
 
+    def __init__(self, text: str, work: Work) -> None:
+        super().__init__(text)
+        self._work = work
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's own signature
+        self._work.spend(_NODE)
+        return super().construct_object(node, deep)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's own signature
         seen: set[str] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
+            key = self._key(key_node)
             if not isinstance(key, str | int | float | None):
                 raise _refusal("a key that is neither text nor number", key_node)
             # In JSON all keys are text, so 1 and "1" are the same.
@@ -38,6 +50,10 @@ class _Loader(_Parser):  # type: ignore[misc]  # which one it is depends on the 
                 raise _refusal("a key that its mapping already has", key_node)
             seen.add(name)
         return super().construct_mapping(node, deep)
+
+    def _key(self, node: yaml.Node) -> Any:
+        """A key; nearly all are plain text, which needs not be built twice."""
+        return node.value if node.tag == _TEXT else self.construct_object(node, deep=True)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
         _refuse_long(node)
@@ -70,9 +86,14 @@ def read(text: str) -> Source:
     """Read a text into a checked document that knows its lines."""
     if len(text.encode(errors="replace")) > MAX_DOCUMENT_BYTES:
         raise InvalidBlueprint(f"The document is larger than {MAX_DOCUMENT_BYTES // 1024} KiB.")
+    work = Work(CHECK_WORK, CHECK_SECONDS)
     try:
-        _refuse_bombs(text)
-        document, node = _load(text)
+        _refuse_bombs(text, work)
+        document, node = _load(text, work)
+    except TooMuchWork:
+        raise BlueprintTooExpensive(
+            "Reading the document takes too much work; make several smaller blueprints of it."
+        ) from None
     except yaml.MarkedYAMLError as error:
         # What is missing at the end, libyaml finds on the line after it.
         line = min(_line(error.problem_mark), len(text.splitlines()))
@@ -89,13 +110,14 @@ def read(text: str) -> Source:
     return source
 
 
-def _refuse_bombs(text: str) -> None:
+def _refuse_bombs(text: str, work: Work) -> None:
     """Refuse a small text that would take much time or memory, before anything is built from it.
 
     Aliases multiply values, depth the work, and a list of short values takes a hundred times its text.
     """
     depth = nodes = 0
     for event in yaml.parse(text, Loader=_Parser):
+        work.spend(_EVENT)
         if isinstance(event, yaml.AliasEvent):
             raise _not_taken(event, "uses YAML aliases (*name); write the value out")
         nodes += isinstance(event, yaml.NodeEvent)
@@ -107,8 +129,8 @@ def _refuse_bombs(text: str) -> None:
             raise _not_taken(event, f"has more than {MAX_DOCUMENT_NODES} keys and values")
 
 
-def _load(text: str) -> tuple[Any, yaml.Node | None]:
-    loader = _Loader(text)
+def _load(text: str, work: Work) -> tuple[Any, yaml.Node | None]:
+    loader = _Loader(text, work)
     try:
         node = loader.get_single_node()
         return (loader.construct_document(node) if node else None), node

@@ -3,7 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from executions.blueprint.errors import BadReference, InvalidBlueprint, shown
+from executions.blueprint.errors import (
+    BadReference,
+    BlueprintTooExpensive,
+    InvalidBlueprint,
+    shown,
+)
 from executions.blueprint.expressions import (
     MAX_REFERENCES,
     OPENING,
@@ -15,10 +20,13 @@ from executions.blueprint.expressions import (
     expressions,
     texts,
 )
-from executions.blueprint.parsing import Expression, quoted
+from executions.blueprint.parsing import MAX_EXPRESSION, Expression, quoted
 from executions.blueprint.paths import child
 from executions.blueprint.plan import Plan, PlannedStep
 from executions.blueprint.suggestions import instead_of
+from executions.blueprint.work import TooMuchWork, Work, check_budget
+
+_PARSED = 400  # units of work for one character of an expression
 
 
 def check_references(plan: Plan, inputs: Collection[str] | None = None) -> None:
@@ -27,10 +35,12 @@ def check_references(plan: Plan, inputs: Collection[str] | None = None) -> None:
     `inputs` are the names of all that a run can be given; None where its schema allows any.
     """
     keys = [step.path for step in plan.steps]
-    for step in plan.steps:
-        where = f"$.steps[{step.position}]"
-        _check_step(step, _References(where, keys[: step.position], keys, inputs))
-    _References("$.outputs", keys, keys, inputs).check(plan.outputs)
+    with check_budget() as work:
+        parser = _Parser(work)
+        for step in plan.steps:
+            where = f"$.steps[{step.position}]"
+            _check_step(step, _References(where, keys[: step.position], keys, inputs, parser))
+        _References("$.outputs", keys, keys, inputs, parser).check(plan.outputs)
     _refuse_in_labels(plan.labels)
 
 
@@ -60,6 +70,21 @@ def _check_step(step: PlannedStep, references: "_References") -> None:
         references.check(step.recover.parameters, "recover.with", RECOVERY_ROOTS)
 
 
+class _Parser:
+    """Parses expressions, each text once in a document."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._seen: set[str] = set()
+
+    def parse(self, text: str, roots: tuple[str, ...]) -> Expression:
+        """A checked expression."""
+        if text not in self._seen:
+            self._seen.add(text)
+            self._work.spend(_PARSED * min(len(text), MAX_EXPRESSION))
+        return check_expression(text, roots)
+
+
 class _References:
     """Checks the references of one step, and counts them."""
 
@@ -69,7 +94,9 @@ class _References:
         earlier: Collection[str],
         known: Collection[str],
         inputs: Collection[str] | None,
+        parser: _Parser,
     ) -> None:
+        self._parser = parser
         self._where = where
         self._earlier = frozenset(earlier)
         self._known = known
@@ -92,7 +119,13 @@ class _References:
     def _check_text(self, path: str, text: str, found: list[str], roots: tuple[str, ...]) -> None:
         try:
             check_text(text)
-            checked = [(each, check_expression(each, roots)) for each in found]
+            checked = [(each, self._parser.parse(each, roots)) for each in found]
+        except TooMuchWork:
+            raise BlueprintTooExpensive(
+                f"{path}: with the references before it, this one takes too much work to parse; write fewer or"
+                " shorter ones.",
+                field=path,
+            ) from None
         except BadReference as bad:
             raise BadReference(f"{path}: {bad.detail}", field=path) from None
         for written, expression in checked:

@@ -3,18 +3,35 @@
 The database keeps no order of keys: fields come as the schema has them, all else by name.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
 
 from executions.blueprint.numbers import know_exponents
+from executions.blueprint.differences import unified
 from executions.blueprint.schema import DOCUMENT_SCHEMA, RECOVER, RESOURCE, RETRY, STEP
+from executions.blueprint.work import Work
+
+_NODE = 200  # units of work for one value
+_EVENT = 400  # likewise for one event of the writer
+_WHOLE = 10**12  # units: what was published can always be read, and is bounded by what is published
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes no aliases: they are refused when read."""
+    """Writes no aliases: they are refused when read. Lets other threads run in between."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._work = Work(_WHOLE)
+
+    def represent_data(self, data: Any) -> yaml.Node:
+        self._work.spend(_NODE)
+        return super().represent_data(data)
+
+    def emit(self, event: yaml.Event) -> None:
+        self._work.spend(_EVENT)
+        super().emit(event)
 
     def ignore_aliases(self, _: Any) -> bool:
         return True
@@ -34,7 +51,7 @@ def as_yaml(document: Mapping[str, Any]) -> str:
 def unified_diff(old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, str]) -> str:
     """What changed from one document to another; empty where nothing did."""
     before, after = (as_yaml(each).splitlines(keepends=True) for each in (old, new))
-    return "".join(difflib.unified_diff(before, after, *names))
+    return unified(before, after, names)
 
 
 def _document(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Publishing blueprints, and reading what was published, in the tenant entered."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ from django.db.models import Max
 from executions.blueprint.checking import check_document
 from executions.blueprint.document import content_hash
 from executions.blueprint.nodes import NodeInfo, nodes_of
-from executions.blueprint.plan import plan
+from executions.blueprint.plan import DeclaredResource, plan
 from executions.blueprint.reading import read
 from executions.blueprint.resources import check_defined
-from executions.blueprint.writing import unified_diff
+from executions.blueprint.writing import as_yaml, unified_diff
+from executions.checks import checking
 from executions.models import Blueprint, BlueprintVersion
 from executions.placement.models import Catalogue
 from executions.placement.workers import NoWorkerYet, current_offer
@@ -31,23 +33,29 @@ class Published:
 
 
 def publish(document: dict[str, Any]) -> Published:
-    """Store a document that was read; the same content again is no new version."""
-    check_document(document, catalogue_nodes())
-    _check_resources(document)
-    return _store(document)
+    """Check and store a document that was read; the same content again is no new version."""
+    nodes = catalogue_nodes()
+    with checking():
+        check_document(document, nodes)
+        declared = plan(document).resources
+    _check_resources(declared)
+    return store(document)
 
 
 def validate_text(text: str) -> dict[str, Any]:
     """Read and check a text as for publishing; refusals say path and line."""
-    source = read(text)
+    nodes = catalogue_nodes()
+    with checking():
+        source = read(text)
+        with source.located():
+            check_document(source.document, nodes)
+        declared = plan(source.document).resources
     with source.located():
-        check_document(source.document, catalogue_nodes())
-        _check_resources(source.document)
+        _check_resources(declared)
     return source.document
 
 
-def _check_resources(document: dict[str, Any]) -> None:
-    declared = plan(document).resources
+def _check_resources(declared: Sequence[DeclaredResource]) -> None:
     if declared:
         check_defined(declared, definitions({resource.definition for resource in declared}))
 
@@ -77,10 +85,18 @@ def version(name: str, number: int | None = None) -> BlueprintVersion:
 def diff(name: str, old: int, new: int) -> str:
     """What changed from one version to another, as a unified diff of YAML; empty where nothing did."""
     before, after = version(name, old), version(name, new)
-    return unified_diff(before.content, after.content, (str(before), str(after)))
+    with checking():
+        return unified_diff(before.content, after.content, (str(before), str(after)))
 
 
-def _store(document: dict[str, Any]) -> Published:
+def source_of(version: BlueprintVersion) -> str:
+    """A version as YAML, always the same for the same content."""
+    with checking():
+        return as_yaml(version.content)
+
+
+def store(document: dict[str, Any]) -> Published:
+    """Store a document that `validate_text` has returned."""
     digest = content_hash(document)
     with transaction.atomic():
         Blueprint.objects.bulk_create([Blueprint(name=document["name"])], ignore_conflicts=True)

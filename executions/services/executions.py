@@ -15,6 +15,7 @@ from django.utils.crypto import salted_hmac
 from executions import idempotency
 from executions.blueprint.inputs import check_inputs
 from executions.blueprint.plan import Plan, plan_of
+from executions.checks import checking
 from executions.idempotency import Seen
 from executions.models import BlueprintVersion, Execution
 from executions.placement.workers import Offer, current_offer
@@ -97,11 +98,12 @@ def _submit(tenant: TenantRef, request: Request, digest: str) -> Submitted:
         row = Tenant.objects.get(pk=tenant.id)
     with tenant_scope(tenant):
         version = published_version(request.blueprint, request.version)
-        check_inputs(version.content, request.inputs)
-        plan = plan_of(version.content_hash, version.content)
-        submission = _submission(
-            tenant, request, version, plan, _isolation(row, plan, offer), offer, digest
-        )
+        with checking():
+            check_inputs(version.content, request.inputs)
+            plan = plan_of(version.content_hash, version.content)
+            submission = _submission(
+                tenant, request, version, plan, _isolation(row, plan, offer), offer, digest
+            )
         return _written(submission, request)
 
 

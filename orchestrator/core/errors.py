@@ -9,6 +9,7 @@ class IsolaneError(Exception):
     code: ClassVar[str] = "internal_error"
     http_status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
+    retry_after_s: ClassVar[int] = 5  # when retryable
     title: ClassVar[str] = "Something went wrong on our side"
 
     def __init__(self, detail: str, *, field: str | None = None) -> None:
@@ -31,6 +32,24 @@ class TooLarge(IsolaneError):
     code = "too_large"
     http_status = 413
     title = "The request is too large"
+
+
+class TooMuchToCheck(IsolaneError):
+    """What the caller sent, or the rules it is checked by, would take too much work; the detail names which."""
+
+    code = "too_much_work"
+    http_status = 422
+    title = "Checking this takes too much work"
+
+
+class TooManyChecks(IsolaneError):
+    """The caller's tenant, or all tenants together, have more to be checked than is done at once."""
+
+    code = "too_many_checks"
+    http_status = 429
+    retryable = True
+    retry_after_s = 1
+    title = "Too much is being checked now"
 
 
 class NotFound(IsolaneError):

@@ -25,7 +25,6 @@ from orchestrator.core.errors import (
 )
 
 CONTENT_TYPE = "application/problem+json"
-RETRY_AFTER_SECONDS = "5"
 # An answer that repeats what was sent must not grow with it.
 MAX_ERRORS = 20
 MAX_ERROR_LENGTH = 200
@@ -126,7 +125,7 @@ def _response(error: IsolaneError, **extra: Any) -> Response:
 
 def headers_of(error: IsolaneError) -> dict[str, str]:
     """What a refusal says beside its body."""
-    headers = {"Retry-After": RETRY_AFTER_SECONDS} if error.retryable else {}
+    headers = {"Retry-After": str(error.retry_after_s)} if error.retryable else {}
     if error.http_status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="isolane"'
     return headers

@@ -67,6 +67,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.wanted = LOGIN_SCOPE
         self._asserted: Scope | None = None
+        self._is_given_back = False
         super().__init__(*args, **kwargs)
 
     def enter(self, scope: Scope) -> Scope:
@@ -89,8 +90,20 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
             raise
         self._asserted = wanted
 
+    def give_back(self) -> None:
+        """Let other threads have the connection; without a pool it is the thread's own, and nobody waits for it."""
+        if self.pool is not None and not self.in_atomic_block:
+            self.close()
+
+    def refuse_statements(self, is_given_back: bool) -> bool:  # noqa: FBT001 - the state to change to
+        """Refuse, or take again, whatever would need a connection; returns what was before."""
+        before, self._is_given_back = self._is_given_back, is_given_back
+        return before
+
     def ready(self) -> None:
         """Have a connection in the wanted scope that lives, as far as can be seen; before anything is sent over it."""
+        if self._is_given_back:
+            raise RuntimeError("a statement where the connection was given back")
         if self._may_replace() and self._hung_up():
             self._discard()
         self.ensure_connection()
