@@ -13,7 +13,7 @@ from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resumable import Resumable
 from executions.transitions.fence import Placement
-from tenants.statement import fetch_row
+from tenants.statement import Row, fetch_row
 
 RESUMABLE = """
 SELECT v.content, v.content_hash, v.number, e.inputs, e.sealed_inputs, e.variables, e.sealed_variables, e.costs, e.seed,
@@ -57,13 +57,42 @@ class Cut:
     recovering: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """A run as it is stored."""
+
+    tenant_id: int
+    execution_id: UUID
+    row: Row
+    original: str | None  # the outputs of the run that it repeats, as JSON
+
+
 def resumable(tenant_id: int, execution_id: UUID) -> Resumable | None:
     """Read the plan, the memory and the budgets of a run of the tenant entered; none if it is gone."""
+    found = stored(tenant_id, execution_id)
+    return restored(found) if found else None
+
+
+def stored(tenant_id: int, execution_id: UUID) -> Stored | None:
+    """Read a run of the tenant entered; none if it is gone."""
     row = fetch_row(RESUMABLE, {"tenant": tenant_id, "execution": execution_id})
     if row is None:
         return None
+    replay_of = row[12]
+    original = fetch_row(ORIGINAL, {"execution": replay_of}) if replay_of else None
+    return Stored(
+        tenant_id=tenant_id,
+        execution_id=execution_id,
+        row=row,
+        original=original[0] if original else None,
+    )
+
+
+def restored(found: Stored) -> Resumable:
+    """The plan, the memory and the budgets of a run that was read; without a statement."""
+    tenant_id, execution_id = found.tenant_id, found.execution_id
     (content, content_hash, number, inputs, sealed_inputs, variables, sealed_variables, costs, seed,
-     isolation, requested_by, request_id, replay_of, outputs, sealed, limits, spent) = row  # fmt: skip
+     isolation, requested_by, request_id, replay_of, outputs, sealed, limits, spent) = found.row  # fmt: skip
     planned = plan_of(content_hash, json.loads(content))
     hidden = unseal(execution_id, sealed_variables) if sealed_variables else {}
     opened = {path: unseal(execution_id, token.encode()) for path, token in _object(sealed).items()}
@@ -95,7 +124,7 @@ def resumable(tenant_id: int, execution_id: UUID) -> Resumable | None:
         seal=partial(seal, execution_id),
         requested_by=requested_by,
         request_id=request_id,
-        original=_original(replay_of) if replay_of else None,
+        original=_object(found.original) if replay_of else None,
     )
 
 
@@ -113,11 +142,6 @@ def cut(placement: Placement) -> Cut | None:
         attempt=attempt or 0,
         recovering=bool(recovering),
     )
-
-
-def _original(execution_id: UUID) -> dict[str, Any]:
-    row = fetch_row(ORIGINAL, {"execution": execution_id})
-    return _object(row[0]) if row else {}
 
 
 def _object(text: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from isolane.names import COST_KIND, RESOURCE_ID
+from isolane.numbers import DECODER
 from isolane.results import StepResult
 from isolane.shapes import ShapeError, build
 from isolane.text import MESSAGE_MAX
@@ -281,15 +282,10 @@ def _plain(value: Any) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} is not a JSON type")
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-# Made once: json.dumps and json.loads would make them anew for each frame.
+# Made once: json.dumps would make it anew for each frame.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
 )
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _dump(value: Any, depth: int) -> bytes:
@@ -303,7 +299,7 @@ def _dump(value: Any, depth: int) -> bytes:
 
 def _load(payload: bytes, name: str) -> Any:
     try:
-        value = _DECODER.decode(payload.decode())
+        value = DECODER.decode(payload.decode())
     except (ValueError, RecursionError):
         raise ProtocolError(f"{name}: the payload is no JSON") from None
     _refuse_unfit(value, payload, MAX_DEPTH + _FRAME_DEPTH)

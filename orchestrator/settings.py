@@ -60,6 +60,7 @@ TENANT_LIMIT_SET_CALLS = True
 MIDDLEWARE = [
     "orchestrator.core.request_ids.RequestIdMiddleware",
     "orchestrator.core.health.HealthMiddleware",
+    "tenants.middleware.ConnectionMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -172,7 +173,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["tenants.api.permissions.HasTenantPermission"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["orchestrator.core.parsers.JsonParser"],
     "EXCEPTION_HANDLER": "orchestrator.core.problems.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_PAGINATION_CLASS": "orchestrator.core.pagination.NewestFirst",

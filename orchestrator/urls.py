@@ -1,10 +1,13 @@
 """Every URL of web."""
 
+from typing import Any, ClassVar
+
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views.generic import RedirectView
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from executions.services.resource_use import users_of
@@ -15,8 +18,24 @@ from resources.api.urls import resource_urls
 class SchemaView(SpectacularAPIView):
     """The OpenAPI document. There is one version, and what a caller asks for must not reach a header."""
 
+    written: ClassVar[dict[str, bytes]] = {}  # by format: writing it takes long, and anybody may ask
+
     def _get_version_parameter(self, request: HttpRequest) -> None:
         return None
+
+    @extend_schema(exclude=True)
+    def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Answer with the document, the same to all, written once for each format."""
+        renderer = request.accepted_renderer
+        if renderer.format not in self.written:
+            made = self._get_schema_response(request)
+            context = self.get_renderer_context()
+            self.written[renderer.format] = renderer.render(made.data, renderer.media_type, context)
+        return HttpResponse(
+            self.written[renderer.format],
+            content_type=f"{renderer.media_type}; charset={renderer.charset}",
+            headers={"Content-Disposition": f'inline; filename="{self._get_filename(request, None)}"'},
+        )
 
 
 urlpatterns = [

@@ -18,7 +18,7 @@ from orchestrator.core.known_caller import tell_caller
 from orchestrator.core.problems import database_away, problem_response
 from tenants.caller import Caller, reach
 from tenants.roles import Role
-from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.scope import TenantRef, give_back_connection, platform_scope, tenant_scope
 from tenants.selectors import membership_of, tenant_by_host
 from tenants.services.api_keys import caller_of_key, invalid_key
 
@@ -67,6 +67,20 @@ class ScopeMiddleware:
             with platform_scope():
                 return self._get_response(request)
         return self._get_response(request)
+
+
+class ConnectionMiddleware:
+    """Lets others have the connection before the answer is sent: who reads slowly must not keep it."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer; outside of all that may need a connection."""
+        try:
+            return self._get_response(request)
+        finally:
+            give_back_connection()
 
 
 def host_of(request: HttpRequest) -> str:

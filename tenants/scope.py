@@ -105,6 +105,11 @@ def without_connection() -> Iterator[None]:
         connection.refuse_statements(before)
 
 
+def give_back_connection() -> None:
+    """Let others have this thread's connection, if it has one and web's threads share them."""
+    _connection().give_back()
+
+
 def _connection() -> DatabaseWrapper:
     return cast("DatabaseWrapper", connections[ALIAS])
 

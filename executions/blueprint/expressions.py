@@ -26,15 +26,18 @@ REFERENCE = re.compile(r"\$\{([^{}]+)\}")
 OPENING = "${"
 
 
-def resolve(value: Any, scope: Mapping[str, Any], where: str = "") -> Any:
+def resolve(
+    value: Any, scope: Mapping[str, Any], where: str = "", work: Work | None = None
+) -> Any:
     """Replace every reference inside a value; one that stands alone keeps its type, others become text.
 
     What holds no reference comes back as it is, not as a copy: do not change it. `where` is the value's own path
-    within its step, such as `with`: a refusal begins with the path of the text that is to blame.
+    within its step, such as `with`: a refusal begins with the path of the text that is to blame. `work` is what several
+    calls may do together.
     """
     if not has_references(value):
         return value
-    resolver = _Resolver(scope)
+    resolver = _Resolver(scope, work or evaluation_work())
     try:
         resolved = resolver.resolve(value)
     except BadReference as bad:
@@ -43,6 +46,11 @@ def resolve(value: Any, scope: Mapping[str, Any], where: str = "") -> Any:
         deep = BadReference(f"The parameters would be nested deeper than {MAX_DEPTH} levels.")
         raise _placed(deep, where)
     return resolved
+
+
+def evaluation_work() -> Work:
+    """What all references of a step may do."""
+    return Work(evaluation.MAX_WORK)
 
 
 def holds(text: str, scope: Mapping[str, Any]) -> bool:
@@ -105,10 +113,10 @@ def check_expression(text: str, roots: tuple[str, ...] = ROOTS) -> Expression:
 class _Resolver:
     """Resolves the references of one step, and counts what they come to before it is built."""
 
-    def __init__(self, scope: Mapping[str, Any]) -> None:
+    def __init__(self, scope: Mapping[str, Any], work: Work) -> None:
         self._scope = scope
         self._left = MAX_FRAME
-        self._work = Work(evaluation.MAX_WORK)
+        self._work = work
         self._begun = 0  # texts with references
 
     def resolve(self, value: Any) -> Any:

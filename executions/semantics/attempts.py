@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import Any
 
 from executions.blueprint.errors import BadReference
-from executions.blueprint.expressions import holds, resolve
+from executions.blueprint.expressions import evaluation_work, holds, resolve
 from executions.blueprint.plan import Guarantee, PlannedStep
+from executions.blueprint.work import Work
 from executions.semantics.canonical import loads
 from executions.semantics.decisions import Checkpoint, after_skip, after_step
 from executions.semantics.masking import MASK
@@ -114,8 +115,10 @@ class Attempt:
         if not memory.has_sensitive:
             return memory.masker.masked_items(real) if memory.masker.has_secrets else real
         scope = self._scope(memory.shown_scope())
+        work = evaluation_work()
         resolved = {
-            name: _not_missing(_shown(value, scope), real[name]) for name, value in declared.items()
+            name: _not_missing(_shown(value, scope, work), real[name])
+            for name, value in declared.items()
         }
         return memory.masker.masked_items(resolved)
 
@@ -320,9 +323,9 @@ class Attempt:
         )
 
 
-def _shown(value: Any, scope: Mapping[str, Any]) -> Any:
+def _shown(value: Any, scope: Mapping[str, Any], work: Work) -> Any:
     try:
-        return resolve(value, scope)
+        return resolve(value, scope, work=work)
     except BadReference:  # what is masked may not fit the expression
         return MASK
 

@@ -8,9 +8,10 @@ import json
 import logging
 from uuid import UUID
 
+from executions.checks import checking
 from executions.models import Approval, ApprovalState, Step
 from executions.placement.models import Due, DueKind, Ticket
-from executions.resumption import resumable
+from executions.resumption import Stored, restored, stored
 from executions.selectors import Reach, approval, find_execution, no_execution, parse_id
 from executions.semantics.attempts import Attempt, Concluded, Failure
 from executions.semantics.masking import MASK
@@ -35,7 +36,7 @@ def answer(
 ) -> Approval:
     """Answer a question of one of the tenant's own runs; the run goes on when a slot is free, or ends."""
     _check(reply)
-    refuse_other_tenants(tenant, public_id, by=reply.by)
+    refuse_other_tenants(tenant, public_id, by=reply.by, reach=reach)
     with tenant_scope(tenant):
         run = find_execution(public_id, reach)
         asked = approval(run, number)
@@ -56,7 +57,9 @@ def expire(tenant_id: int, execution_id: UUID) -> bool:
     return _settle(tenant_id, asked, None)
 
 
-def refuse_other_tenants(tenant: TenantRef, public_id: str, *, by: str) -> None:
+def refuse_other_tenants(
+    tenant: TenantRef, public_id: str, *, by: str, reach: Reach = None
+) -> None:
     """Whoever answers belongs to the tenant that the run was submitted for; looked at before the run itself is."""
     execution_id = parse_id(public_id)
     with platform_scope():
@@ -72,6 +75,8 @@ def refuse_other_tenants(tenant: TenantRef, public_id: str, *, by: str) -> None:
                 "actor": by,
             },
         )
+        with tenant_scope(tenant):
+            find_execution(public_id, reach)  # as for a run that is not there: the time must not tell them apart
         raise no_execution(public_id)
 
 
@@ -81,18 +86,11 @@ def _settle(tenant_id: int, asked: Approval, reply: Reply | None) -> bool:
         "attempt", "recovering", "code", "message", "execution__version"
     )
     step = steps.get(execution_id=asked.execution_id, path=asked.step)
-    run = resumable(tenant_id, asked.execution_id)
+    run = stored(tenant_id, asked.execution_id)
     if run is None:
         return False
-    attempt = Attempt(
-        run,
-        asked.step,
-        number=step.attempt,
-        version=step.execution.version,
-        recovers_from=Failure(code=step.code, message=step.message) if step.recovering else None,
-    )
-    silence = f"Nobody answered by {asked.expires_at:%Y-%m-%d %H:%M:%S} UTC."
-    concluded = attempt.answered(reply, silence)
+    with checking():
+        concluded = _concluded(run, asked, step, reply)
     ended = Answer(
         execution_id=asked.execution_id,
         number=asked.number,
@@ -101,6 +99,17 @@ def _settle(tenant_id: int, asked: Approval, reply: Reply | None) -> bool:
         comment=_shown_comment(concluded, reply) if reply else "",
     )
     return write_answer(ended, concluded.record, concluded.decided) is not None
+
+
+def _concluded(run: Stored, asked: Approval, step: Step, reply: Reply | None) -> Concluded:
+    attempt = Attempt(
+        restored(run),
+        asked.step,
+        number=step.attempt,
+        version=step.execution.version,
+        recovers_from=Failure(code=step.code, message=step.message) if step.recovering else None,
+    )
+    return attempt.answered(reply, f"Nobody answered by {asked.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
 
 
 def _shown_comment(concluded: Concluded, reply: Reply) -> str:

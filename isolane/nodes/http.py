@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from isolane.context import NodeContext
 from isolane.node import node
+from isolane.numbers import finite, refuse_constant
 from isolane.protocol import MAX_OUTPUT
 from isolane.providers.headers import fault_in, is_value
 from isolane.results import Code, StepError
@@ -78,7 +79,7 @@ def _exchange(
     answer = {"status": response.status_code, "headers": kept}
     if _says_json(response.headers.get("content-type", "")):
         try:
-            return answer | {"json": json_text.loads(data, parse_constant=_refuse_constant)}
+            return answer | {"json": json_text.loads(data, parse_constant=refuse_constant, parse_float=finite)}
         except (ValueError, RecursionError):
             pass  # it is none, whatever it says of itself
     return answer | {"text": text_of(data, response).replace("\x00", "\ufffd")}
@@ -113,10 +114,6 @@ def _parameters(query: dict[str, Any] | None) -> dict[str, Any] | None:
 def _as_value(key: str) -> str:
     """Return the key as a header can carry it; another key never becomes the same."""
     return key if is_value(key) and "%" not in key else quote(key, safe=":/@+,;=-_.~")
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _refused(reason: str) -> StepError:

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from isolane.numbers import finite, refuse_constant
 from isolane.providers.answers import beginning, parts, read_at_most
 from isolane.providers.chat import ChatSession, OnText, Reply
 from isolane.providers.failures import excerpt, of_error, of_status
@@ -111,7 +112,7 @@ def _lines(response: httpx.Response) -> Iterator[bytes]:
 
 def _parsed(data: bytes, response: httpx.Response) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        found = json.loads(data, parse_constant=refuse_constant, parse_float=finite)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -103,7 +103,7 @@ def _answer(
     comment: str,
 ) -> None:
     viewer = Viewer(tenant, api_key)
-    refuse_other_tenants(viewer.tenant, execution_id, by=viewer.name)
+    refuse_other_tenants(viewer.tenant, execution_id, by=viewer.name, reach=viewer.reach)
     with tenant_scope(viewer.tenant):
         run = find_execution(execution_id, viewer.reach)
     blueprint = run.blueprint_version.blueprint.name

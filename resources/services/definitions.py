@@ -9,7 +9,7 @@ from resources.models import ResourceDefinition, Secret
 from resources.selectors import no_definition
 from resources.services.checks import Wanted, check_wanted
 from resources.services.names import is_name
-from tenants.scope import TenantRef, tenant_scope
+from tenants.scope import TenantRef, tenant_scope, without_connection
 from tenants.services.audit import record
 
 UsersOf = Callable[
@@ -31,7 +31,7 @@ class DefinitionInUse(Conflict):
 
 def create_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
     """Store a definition that fits its type and whose secrets exist."""
-    stored = check_wanted(wanted)
+    stored = _checked(wanted)
     try:
         with tenant_scope(tenant), transaction.atomic():
             _lock_secrets(stored)
@@ -55,7 +55,7 @@ def create_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> Resou
 
 def update_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
     """Replace all of a definition but its type; runs that begin from now on are given the new one."""
-    stored = check_wanted(wanted)
+    stored = _checked(wanted)
     with tenant_scope(tenant), transaction.atomic():
         found = _locked(wanted.name)
         if wanted.type != found.type:
@@ -88,6 +88,11 @@ def delete_definition(tenant: TenantRef, name: str, *, actor: str, users_of: Use
 def unrouted(name: str) -> Sequence[str]:
     """Stands where a view is given, with its route, who knows which blueprints use a definition."""
     raise NotImplementedError(f"nobody was named who knows which blueprints use {name!r}")
+
+
+def _checked(wanted: Wanted) -> frozenset[str]:
+    with without_connection():  # the names of the platform's own servers are looked up
+        return check_wanted(wanted)
 
 
 def _locked(name: str) -> ResourceDefinition:

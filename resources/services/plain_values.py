@@ -15,7 +15,8 @@ _SECRET_NAME = re.compile(
     r"(.*_)?(password|passwd|pwd|passphrase|secret|token|apikey|api_key|access_key|secret_key|private_key|credentials?)"
     r"|authorization|proxy_authorization|cookie"
 )
-_URL_WITH_CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*@", re.IGNORECASE)
+# One character before the colon: with all of a scheme, a long text would be read again from each of its letters.
+_URL_WITH_CREDENTIALS = re.compile(r"[a-z0-9+.-]://[^/?#\s]*@", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
     r"\s*(bearer|basic)\s+\S|.*-----BEGIN [A-Z ]*PRIVATE KEY-----", re.I | re.S
 )
@@ -31,12 +32,20 @@ def check_config(config: object) -> dict[str, Any]:
     """Return the config if it can be stored and shown to everybody who may look at the definition."""
     if not isinstance(config, dict):
         raise InvalidInput("config is no object; write fields and values.", field="config")
+    if len(_written(config)) > MAX_BYTES:
+        raise InvalidInput(f"config is larger than {MAX_BYTES} bytes.", field="config")
     for path, name, value in _values(config, "config", 0):
         _check_storable(path, value)
         _refuse_secret(path, name, value)
-    if len(json.dumps(config).encode()) > MAX_BYTES:
-        raise InvalidInput(f"config is larger than {MAX_BYTES} bytes.", field="config")
     return config
+
+
+def _written(config: dict[str, Any]) -> str:
+    """As JSON; what is none is told by its path later."""
+    try:
+        return json.dumps(config, default=str)
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"config is nested deeper than {MAX_DEPTH}.", field="config") from None
 
 
 def check_text(text: str, where: str) -> str:

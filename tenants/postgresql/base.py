@@ -92,7 +92,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     def give_back(self) -> None:
         """Let other threads have the connection; without a pool it is the thread's own, and nobody waits for it."""
-        if self.pool is not None and not self.in_atomic_block:
+        if self.connection is not None and self.pool is not None and not self.in_atomic_block:
             self.close()
 
     def refuse_statements(self, is_given_back: bool) -> bool:  # noqa: FBT001 - the state to change to

@@ -1,0 +1,21 @@
+"""JSON as others write it, read without numbers that JSON does not have: NaN, Infinity, and what is too large, as 1e999."""
+
+import json
+import math
+
+
+def refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, for `parse_constant`."""
+    raise ValueError(f"{name} is no number")
+
+
+def finite(text: str) -> float:
+    """A number, for `parse_float`; Python would take one that is too large as infinite."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
+
+
+# Made once: json.loads would make it anew for each text.
+DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite)
