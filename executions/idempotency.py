@@ -5,9 +5,11 @@ where to look first. Failure: fails open; Redis away, slow or talking nonsense m
 """
 
 import hashlib
+import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
@@ -45,17 +47,32 @@ class Seen(StrEnum):
     CONFLICT = "conflict"  # it was committed with another digest
 
 
-def check(tenant_id: int, key: str, digest: str) -> Seen:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Key:
+    """A key that somebody sent; it counts for one blueprint of one tenant."""
+
+    tenant_id: int
+    blueprint: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Its name in Redis, without what was sent."""
+        hashed = hashlib.sha256(json.dumps([self.blueprint, self.text]).encode()).hexdigest()
+        return f"isolane:idempotency:{self.tenant_id}:{hashed}"
+
+
+def check(key: Key, digest: str) -> Seen:
     """Look the key up; what is not NEW is to be answered from the row."""
     if not settings.REDIS_URL:
         return Seen.NEW
-    return _keys(settings.REDIS_URL).check(_name(tenant_id, key), digest)
+    return _keys(settings.REDIS_URL).check(key.name, digest)
 
 
-def remember(tenant_id: int, key: str, digest: str) -> None:
+def remember(key: Key, digest: str) -> None:
     """Keep a key; to be called after its row is committed."""
     if settings.REDIS_URL:
-        _keys(settings.REDIS_URL).remember(_name(tenant_id, key), digest)
+        _keys(settings.REDIS_URL).remember(key.name, digest)
 
 
 class CommittedKeys:
@@ -111,7 +128,3 @@ def _keys(url: str) -> CommittedKeys:
     limits: dict[str, Any] = {"socket_connect_timeout": half, "socket_timeout": half}
     client = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, **limits)
     return CommittedKeys(client)
-
-
-def _name(tenant_id: int, key: str) -> str:
-    return f"isolane:idempotency:{tenant_id}:{hashlib.sha256(key.encode()).hexdigest()}"

@@ -150,6 +150,8 @@ class Progress:
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:
             raise ValueError("fraction is not between 0 and 1")
+        if len(self.message) > MESSAGE_MAX:
+            raise ValueError(f"message has {len(self.message)} characters, over {MESSAGE_MAX}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,9 @@ from resources.api.urls import resource_urls
 class SchemaView(SpectacularAPIView):
     """The OpenAPI document. There is one version, and what a caller asks for must not reach a header."""
 
-    written: ClassVar[dict[str, bytes]] = {}  # by format: writing it takes long, and anybody may ask
+    written: ClassVar[
+        dict[str, bytes]
+    ] = {}  # by format: writing it takes long, and anybody may ask
 
     def _get_version_parameter(self, request: HttpRequest) -> None:
         return None
@@ -34,7 +36,9 @@ class SchemaView(SpectacularAPIView):
         return HttpResponse(
             self.written[renderer.format],
             content_type=f"{renderer.media_type}; charset={renderer.charset}",
-            headers={"Content-Disposition": f'inline; filename="{self._get_filename(request, None)}"'},
+            headers={
+                "Content-Disposition": f'inline; filename="{self._get_filename(request, None)}"'
+            },
         )
 
 

@@ -18,7 +18,7 @@ from executions.api.approval_serializers import (
     ApprovalsQuerySerializer,
 )
 from executions.api.callers import caller
-from executions.api.documentation import APPROVAL_NUMBER, EXECUTION_ID, READING, WRITING
+from executions.api.documentation import APPROVAL_NUMBER, CHECKING, EXECUTION_ID, READING, WRITING
 from executions.dispatch import admit_and_send
 from executions.models import Approval
 from executions.selectors import approval, approvals, find_execution
@@ -88,7 +88,7 @@ class AnswerView(NeedsPermission, APIView):
         operation_id="answer_approval",
         parameters=[EXECUTION_ID, APPROVAL_NUMBER],
         request=AnswerSerializer,
-        responses={200: ApprovalSerializer, **WRITING},
+        responses={200: ApprovalSerializer, **WRITING, **CHECKING},
     )
     def post(self, request: Request, id: str, number: int) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Approve or reject; the run goes on when a slot is free. The same answer again changes nothing."""

@@ -27,7 +27,7 @@ from executions.api.blueprint_serializers import (
     VersionDetailSerializer,
 )
 from executions.api.callers import caller, require
-from executions.api.documentation import BLUEPRINT_NAME, READING, WRITING
+from executions.api.documentation import BLUEPRINT_NAME, CHECKING, READING, WRITING
 from executions.blueprint.schema import DOCUMENT_SCHEMA
 from executions.models import Blueprint
 from executions.selectors import blueprint_version, blueprints
@@ -60,7 +60,12 @@ class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint])
     @extend_schema(
         operation_id="publish_blueprint",
         request=SourceSerializer,
-        responses={200: VersionDetailSerializer, 201: VersionDetailSerializer, **WRITING},
+        responses={
+            200: VersionDetailSerializer,
+            201: VersionDetailSerializer,
+            **WRITING,
+            **CHECKING,
+        },
     )
     def post(self, request: Request) -> Response:
         """Check a blueprint and publish it: 201 as the next version, 200 if it was already published."""
@@ -83,7 +88,7 @@ class BlueprintView(NeedsPermission, APIView):
     @extend_schema(
         operation_id="get_blueprint",
         parameters=[BLUEPRINT_NAME],
-        responses={200: BlueprintDetailSerializer, **READING},
+        responses={200: BlueprintDetailSerializer, **READING, **CHECKING},
     )
     def get(self, request: Request, name: str) -> Response:
         """Read a blueprint's newest version, and which others there are."""
@@ -107,7 +112,7 @@ class ValidateView(PlacedProblems, BlueprintView):
     @extend_schema(
         operation_id="validate_blueprint",
         request=SourceSerializer,
-        responses={200: ValidatedSerializer, **WRITING},
+        responses={200: ValidatedSerializer, **WRITING, **CHECKING},
     )
     def post(self, request: Request) -> Response:
         """Check a blueprint as for publishing, and store nothing."""
@@ -125,7 +130,7 @@ class VersionView(NeedsPermission, APIView):
     @extend_schema(
         operation_id="get_blueprint_version",
         parameters=[BLUEPRINT_NAME],
-        responses={200: VersionDetailSerializer, **READING},
+        responses={200: VersionDetailSerializer, **READING, **CHECKING},
     )
     def get(self, request: Request, name: str, number: int) -> Response:
         """Read a version; it never changes."""
@@ -141,7 +146,7 @@ class DiffView(NeedsPermission, APIView):
     @extend_schema(
         operation_id="diff_blueprint",
         parameters=[BLUEPRINT_NAME, DiffQuerySerializer],
-        responses={200: DiffSerializer, **READING},
+        responses={200: DiffSerializer, **READING, **CHECKING},
     )
     def get(self, request: Request, name: str) -> Response:
         """Say what changed from one version to another."""

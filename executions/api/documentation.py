@@ -45,8 +45,9 @@ def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
     return {(status, PROBLEM_TYPE): problem for status in statuses}
 
 
-READING = problems(400, 401, 403, 404, 422, 429, 503)
-WRITING = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+READING = problems(400, 401, 403, 404, 503)
+WRITING = problems(400, 401, 403, 404, 409, 413, 503)
+CHECKING = problems(422, 429)  # where a blueprint, inputs or a run's values are worked on
 EXECUTION_ID = OpenApiParameter("id", str, OpenApiParameter.PATH, description="exec_<uuid>")
 APPROVAL_NUMBER = OpenApiParameter("number", int, OpenApiParameter.PATH, description="From 1.")
 BLUEPRINT_NAME = OpenApiParameter("name", str, OpenApiParameter.PATH)

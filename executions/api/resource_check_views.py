@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from executions.api.callers import caller, require
-from executions.api.documentation import WRITING
+from executions.api.documentation import CHECKING, WRITING
 from executions.api.serializers import ExecutionDetailSerializer
 from executions.api.views import submitted_response
 from executions.services.resource_checks import blueprint_of, check_resource
@@ -29,7 +29,7 @@ class ResourceCheckView(NeedsPermission, APIView):
     @extend_schema(
         operation_id="test_resource",
         request=None,
-        responses={202: ExecutionDetailSerializer, **WRITING},
+        responses={202: ExecutionDetailSerializer, **WRITING, **CHECKING},
     )
     def post(self, request: Request, name: str) -> Response:
         """Open, ask and dispose of a resource in a runtime; answers at once with the run that does it."""

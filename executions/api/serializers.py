@@ -26,7 +26,7 @@ class InputsField(serializers.Field[dict[str, Any], Any, Any, Any]):
     """An object, taken as it is: DRF's own fields look at each value, which takes long where there are many."""
 
     default_error_messages: ClassVar = {
-        "not_a_dict": "Expected a dictionary of items but got type \"{input_type}\"."
+        "not_a_dict": 'Expected a dictionary of items but got type "{input_type}".'
     }
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -43,9 +43,7 @@ class SubmitSerializer(StrictSerializer):
     version = serializers.IntegerField(
         min_value=1, required=False, help_text="The newest if not said."
     )
-    inputs = InputsField(
-        default=dict, help_text="Checked against the blueprint's schema."
-    )
+    inputs = InputsField(default=dict, help_text="Checked against the blueprint's schema.")
     seed = serializers.IntegerField(min_value=0, max_value=2**SEED_BITS - 1, required=False)
 
 

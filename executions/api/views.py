@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from executions.api.callers import caller, require
-from executions.api.documentation import EXECUTION_ID, IDEMPOTENCY_KEY, READING, WRITING
+from executions.api.documentation import CHECKING, EXECUTION_ID, IDEMPOTENCY_KEY, READING, WRITING
 from executions.api.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -62,7 +62,12 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
         operation_id="submit_execution",
         parameters=[IDEMPOTENCY_KEY],
         request=SubmitSerializer,
-        responses={200: ExecutionDetailSerializer, 202: ExecutionDetailSerializer, **WRITING},
+        responses={
+            200: ExecutionDetailSerializer,
+            202: ExecutionDetailSerializer,
+            **WRITING,
+            **CHECKING,
+        },
     )
     def post(self, request: Request) -> Response:
         """Submit a run; it starts when a slot is free. Answers at once: 202, or 200 if its key was used before."""
@@ -128,7 +133,12 @@ class ReplayView(NeedsPermission, GenericAPIView[Execution]):
         operation_id="replay_execution",
         parameters=[EXECUTION_ID, IDEMPOTENCY_KEY],
         request=None,
-        responses={200: ExecutionDetailSerializer, 202: ExecutionDetailSerializer, **WRITING},
+        responses={
+            200: ExecutionDetailSerializer,
+            202: ExecutionDetailSerializer,
+            **WRITING,
+            **CHECKING,
+        },
     )
     def post(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
         """Submit a run's version again with its seed and inputs; deterministic steps must come to the same."""

@@ -26,9 +26,7 @@ REFERENCE = re.compile(r"\$\{([^{}]+)\}")
 OPENING = "${"
 
 
-def resolve(
-    value: Any, scope: Mapping[str, Any], where: str = "", work: Work | None = None
-) -> Any:
+def resolve(value: Any, scope: Mapping[str, Any], where: str = "", work: Work | None = None) -> Any:
     """Replace every reference inside a value; one that stands alone keeps its type, others become text.
 
     What holds no reference comes back as it is, not as a copy: do not change it. `where` is the value's own path

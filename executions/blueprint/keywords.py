@@ -27,7 +27,9 @@ _POINTER = 400  # one name of its pointer
 _NAME = 120  # one name of an object is looked for
 _LISTED = 10  # one name of `required` or `properties` is looked for in an object
 _MEMBER = 35  # one member of an enum is compared
-_COMPARED = 8  # one character of two values that are compared, or of a value that is written out to compare
+_COMPARED = (
+    8  # one character of two values that are compared, or of a value that is written out to compare
+)
 _ITEM = 250  # one item that must be unique
 _ERROR = 900  # one error
 _PASSED_ON = 150  # an error, by each keyword around it

@@ -15,7 +15,10 @@ from referencing.jsonschema import DRAFT202012
 from executions.blueprint.keywords import BoundedValidator, bounded
 
 _ROOT: str = Draft202012Validator.META_SCHEMA["$id"]
-_PARTS = [f"{_ROOT.rpartition('/')[0]}/{part['$ref']}" for part in Draft202012Validator.META_SCHEMA["allOf"]]
+_PARTS = [
+    f"{_ROOT.rpartition('/')[0]}/{part['$ref']}"
+    for part in Draft202012Validator.META_SCHEMA["allOf"]
+]
 
 
 def _without_dialect(uri: str) -> dict[str, Any]:

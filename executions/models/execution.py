@@ -65,8 +65,11 @@ class Execution(models.Model):
     )
     requested_by = models.CharField(max_length=200)
     request_id = models.CharField(max_length=64, default="", db_default="", blank=True)
-    # The key under which it was submitted, and the hash of what was submitted with it.
+    # The key under which it was submitted, for which blueprint, and the hash of what was submitted with it.
     idempotency_key = models.CharField(max_length=200, default="", db_default="", blank=True)
+    key_blueprint = models.BigIntegerField(
+        default=0, db_default=0, help_text="The blueprint that its key counts for, if any."
+    )
     request_hash = models.CharField(max_length=64, default="", db_default="", blank=True)
     replay_of = models.UUIDField(
         null=True, help_text="The run whose seed and inputs it repeats, to compare."
@@ -81,7 +84,7 @@ class Execution(models.Model):
     class Meta:
         constraints = (
             models.UniqueConstraint(
-                fields=("idempotency_key",),
+                fields=("key_blueprint", "idempotency_key"),
                 condition=~models.Q(idempotency_key=""),
                 name="execution_key_once",
             ),

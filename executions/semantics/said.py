@@ -11,6 +11,10 @@ from isolane.protocol import Cost, Log, Progress
 from isolane.text import LINE_MAX
 
 MAX_COST_KINDS = 20  # of one attempt
+MAX_PROGRESS = 1000  # reports of one attempt that are written
+MAX_PROGRESS_BYTES = 256 * 1024  # of all their messages
+PROGRESS_DROPPED = "further progress of this step is dropped"
+_THINNED = 100  # between two reports lies a hundredth of the time since the first, so that they last for days
 
 
 @dataclass(kw_only=True, slots=True)
@@ -24,6 +28,10 @@ class Said:
     _lines: list[Line] = field(default_factory=list)
     _cut: set[str] = field(default_factory=set)  # levels at which a line goes on
     _last: datetime | None = None  # the time of the newest line
+    _reports: int = 0  # of progress that were taken
+    _report_bytes: int = 0
+    _first_report: datetime | None = None
+    _next_report: datetime | None = None  # when one may be taken again
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, frame: Log | Progress | Cost) -> None:
@@ -32,7 +40,7 @@ class Said:
             match frame:
                 case Log():
                     self._lines.append(self._line(frame))
-                case Progress():
+                case Progress() if not self._is_progress_spent:
                     self.progress = frame
                 case Cost():
                     self._cost(frame)
@@ -49,10 +57,28 @@ class Said:
             self._lines[:0] = lines
 
     def take_progress(self) -> Progress | None:
-        """The newest progress, if nobody has taken it yet."""
+        """The newest progress, if nobody has taken it yet and not too many were taken lately or in all."""
         with self._lock:
+            now = self.now()
+            if self.progress is None or (self._next_report and now < self._next_report):
+                return None
             newest, self.progress = self.progress, None
-        return newest
+            self._reports += 1
+            self._report_bytes += len(newest.message.encode())
+            if self._is_progress_spent:
+                self._lines.append(self._told(PROGRESS_DROPPED))
+                return None
+            self._first_report = self._first_report or now
+            self._next_report = now + (now - self._first_report) / _THINNED
+            return newest
+
+    @property
+    def _is_progress_spent(self) -> bool:
+        return self._reports > MAX_PROGRESS or self._report_bytes > MAX_PROGRESS_BYTES
+
+    def _told(self, message: str) -> Line:
+        """A line of the platform's own."""
+        return Line(at=self._later(), level="warning", message=message)
 
     def _line(self, log: Log) -> Line:
         """A runner sends a line that is too long in pieces, and each of its streams has a level of its own."""

@@ -76,7 +76,9 @@ def refuse_other_tenants(
             },
         )
         with tenant_scope(tenant):
-            find_execution(public_id, reach)  # as for a run that is not there: the time must not tell them apart
+            find_execution(
+                public_id, reach
+            )  # as for a run that is not there: the time must not tell them apart
         raise no_execution(public_id)
 
 

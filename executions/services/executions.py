@@ -16,8 +16,8 @@ from executions import idempotency
 from executions.blueprint.inputs import check_inputs
 from executions.blueprint.plan import Plan, plan_of
 from executions.checks import checking
-from executions.idempotency import Seen
-from executions.models import BlueprintVersion, Execution
+from executions.idempotency import Key, Seen
+from executions.models import Blueprint, BlueprintVersion, Execution
 from executions.placement.workers import Offer, current_offer
 from executions.sealing import seal, unseal
 from executions.semantics.masking import masked_inputs
@@ -81,15 +81,19 @@ def submit_once(tenant: TenantRef, request: Request) -> Submitted:
     digest = ""
     if request.idempotency_key:
         digest = _digest(request)
-        if idempotency.check(tenant.id, request.idempotency_key, digest) is not Seen.NEW:
+        if idempotency.check(_key_of(tenant, request), digest) is not Seen.NEW:
             # The row decides; a run that was dropped since has freed its key.
             with tenant_scope(tenant):
                 if found := _found(request, digest):
                     return Submitted(execution=found, is_new=False)
     submitted = _submit(tenant, request, digest)
     if request.idempotency_key:
-        idempotency.remember(tenant.id, request.idempotency_key, digest)
+        idempotency.remember(_key_of(tenant, request), digest)
     return submitted
+
+
+def _key_of(tenant: TenantRef, request: Request) -> Key:
+    return Key(tenant_id=tenant.id, blueprint=request.blueprint, text=request.idempotency_key)
 
 
 def _submit(tenant: TenantRef, request: Request, digest: str) -> Submitted:
@@ -147,6 +151,7 @@ def _submission(
         requested_by=request.requested_by,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
+        key_blueprint=version.blueprint_id if request.idempotency_key else 0,
         request_hash=digest,
         replay_of=request.replay_of,
     )
@@ -224,10 +229,13 @@ def _canonical(value: Any) -> bytes:
 def _found(request: Request, digest: str) -> Execution | None:
     if not request.idempotency_key:
         return None
-    found = Execution.objects.filter(idempotency_key=request.idempotency_key).first()
+    # A key counts for its blueprint: who reaches only some must not learn of others' keys, nor take them.
+    named = Blueprint.objects.filter(name=request.blueprint)
+    runs = Execution.objects.filter(key_blueprint__in=named.values("id"))
+    found = runs.filter(idempotency_key=request.idempotency_key).first()
     if found is not None and found.request_hash != digest:
         raise IdempotencyConflict(
-            f"The idempotency key {request.idempotency_key!r} was used for another request;"
+            f"The idempotency key {request.idempotency_key!r} was used for another request of this blueprint;"
             " take a new key, or send the same request.",
             field="idempotency_key",
         )

@@ -12,12 +12,12 @@ WITH run AS (
     INSERT INTO executions_execution (
         id, blueprint_version_id, state, outcome, code, message, inputs, sealed_inputs, labels, seed, express,
         isolation, isolation_reason, catalogue, version, next_step, last_event, losses, requested_by, request_id,
-        idempotency_key, request_hash, replay_of, worker, created_at)
+        idempotency_key, key_blueprint, request_hash, replay_of, worker, created_at)
     VALUES (
         %(execution)s::uuid, %(version)s::bigint, 'queued', '', '', '', %(inputs)s::jsonb, %(sealed_inputs)s::bytea,
         %(labels)s::jsonb, %(seed)s::bigint, %(express)s::bool, %(isolation)s::text, %(isolation_reason)s::text,
         %(catalogue)s::text, 0, %(first)s::text, 1, 0, %(requested_by)s::text, %(request_id)s::text,
-        %(idempotency_key)s::text, %(request_hash)s::text, %(replay_of)s::uuid, '', now())
+        %(idempotency_key)s::text, %(key_blueprint)s::bigint, %(request_hash)s::text, %(replay_of)s::uuid, '', now())
     -- The key is taken; or the first try over a lost connection was written.
     ON CONFLICT DO NOTHING
     RETURNING id
@@ -57,6 +57,7 @@ class Submission:
     requested_by: str
     request_id: str
     idempotency_key: str
+    key_blueprint: int  # zero without a key
     request_hash: str
     replay_of: UUID | None
 
@@ -80,6 +81,7 @@ def write_submission(submission: Submission) -> bool:
         "requested_by": submission.requested_by,
         "request_id": submission.request_id,
         "idempotency_key": submission.idempotency_key,
+        "key_blueprint": submission.key_blueprint,
         "request_hash": submission.request_hash,
         "replay_of": submission.replay_of,
         "paths": [step.path for step in plan.steps],

@@ -79,7 +79,9 @@ def _exchange(
     answer = {"status": response.status_code, "headers": kept}
     if _says_json(response.headers.get("content-type", "")):
         try:
-            return answer | {"json": json_text.loads(data, parse_constant=refuse_constant, parse_float=finite)}
+            return answer | {
+                "json": json_text.loads(data, parse_constant=refuse_constant, parse_float=finite)
+            }
         except (ValueError, RecursionError):
             pass  # it is none, whatever it says of itself
     return answer | {"text": text_of(data, response).replace("\x00", "\ufffd")}

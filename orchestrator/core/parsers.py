@@ -3,26 +3,29 @@
 import json
 from typing import IO, Any
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import JSONParser, get_encoding
 
 from isolane.numbers import finite, refuse_constant
 
 
-class JsonParser(BaseParser):
+class JsonParser(JSONParser):
     """JSON; a number that no float can hold is refused, and not taken as infinite."""
 
-    media_type = "application/json"
-
     def parse(
-        self,
-        stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Any = None,
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> Any:
-        """Read all of it; how much that may be, Django has seen to."""
+        """Read all of it, up to Django's limit for what is held in memory."""
+        encoding = get_encoding(parser_context or {})
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        data = stream.read(limit + 1)
+        if len(data) > limit:
+            raise RequestDataTooBig
         try:
-            text = stream.read().decode()
-            return json.loads(text, parse_constant=refuse_constant, parse_float=finite)
+            return json.loads(
+                data.decode(encoding), parse_constant=refuse_constant, parse_float=finite
+            )
         except ValueError as error:
             raise ParseError(f"The body is no JSON: {error}.") from None
