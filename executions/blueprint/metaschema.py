@@ -1,37 +1,53 @@
-"""Whether something is a JSON Schema, found out within bounds: the meta-schema of draft 2020-12, checked as all else is.
+"""Whether something is a JSON Schema, found out within bounds: the meta-schema of draft 2020-12, as one schema. Pure.
 
-Pure.
+As it is published it is eight, and each schema that is checked is looked at by each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema_specifications import REGISTRY
 from referencing import Registry
-from referencing.jsonschema import DRAFT202012
 
 from executions.blueprint.keywords import BoundedValidator, bounded
 
-_ROOT: str = Draft202012Validator.META_SCHEMA["$id"]
-_PARTS = [
-    f"{_ROOT.rpartition('/')[0]}/{part['$ref']}"
-    for part in Draft202012Validator.META_SCHEMA["allOf"]
-]
+_PUBLISHED: dict[str, Any] = Draft202012Validator.META_SCHEMA
+_FETCHES_NOTHING: Registry[Any] = Registry()
 
 
-def _without_dialect(uri: str) -> dict[str, Any]:
-    """At a $schema, jsonschema would change to a validator without our bounds."""
-    return {name: value for name, value in REGISTRY.contents(uri).items() if name != "$schema"}
+def _parts() -> Iterator[Mapping[str, Any]]:
+    folder = _PUBLISHED["$id"].rpartition("/")[0]
+    for part in _PUBLISHED["allOf"]:
+        yield REGISTRY.contents(f"{folder}/{part['$ref']}")
+    yield _PUBLISHED
 
 
-_META = {uri: _without_dialect(uri) for uri in (_ROOT, *_PARTS)}
-_REGISTRY: Registry[Any] = Registry().with_resources(
-    (uri, DRAFT202012.create_resource(content)) for uri, content in _META.items()
-)
+def _whole(value: Any) -> Any:
+    """A part as it stands in the whole: what each adds to is the whole."""
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "$dynamicRef" in value:
+        value = {**value, "$ref": "#"}
+    elif isinstance(value.get("$ref"), str):
+        value = {**value, "$ref": "#" + value["$ref"].partition("#")[2]}
+    return {name: _whole(inner) for name, inner in value.items() if name != "$dynamicRef"}
+
+
+def _merged(name: str) -> dict[str, Any]:
+    return {key: _whole(value) for part in _parts() for key, value in part.get(name, {}).items()}
+
+
+META = {
+    "type": _PUBLISHED["type"],
+    "properties": _merged("properties"),
+    "$defs": _merged("$defs"),
+}
 # No formats: that of a pattern would be Python's, and RE2 is asked for each.
-_VALIDATOR = BoundedValidator(_META[_ROOT], registry=_REGISTRY)
+_VALIDATOR = BoundedValidator(META, registry=_FETCHES_NOTHING)
 
 
 def schema_error(schema: Mapping[str, Any]) -> ValidationError | None:

@@ -10,7 +10,7 @@ from executions.blueprint.document import check
 from executions.blueprint.errors import BlueprintTooExpensive, InvalidBlueprint, shown
 from executions.blueprint.numbers import know_exponents
 from executions.blueprint.source import Source, lines_of
-from executions.blueprint.work import CHECK_SECONDS, CHECK_WORK, TooMuchWork, Work
+from executions.blueprint.work import TooMuchWork, Work, check_work
 from isolane.protocol import ProtocolError, dump
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -86,7 +86,7 @@ def read(text: str) -> Source:
     """Read a text into a checked document that knows its lines."""
     if len(text.encode(errors="replace")) > MAX_DOCUMENT_BYTES:
         raise InvalidBlueprint(f"The document is larger than {MAX_DOCUMENT_BYTES // 1024} KiB.")
-    work = Work(CHECK_WORK, CHECK_SECONDS)
+    work = check_work()
     try:
         _refuse_bombs(text, work)
         document, node = _load(text, work)

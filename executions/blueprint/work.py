@@ -39,7 +39,7 @@ class Work:
         self._rest = rest
         self._seconds = seconds
         self._until: float | None = None  # from the first look on
-        self._look_at = limit - _STRIDE
+        self._look_at = max(limit - _STRIDE, 0)
 
     def spend(self, units: int) -> None:
         """Take from what is left, before it is done."""
@@ -69,6 +69,11 @@ class Work:
         return now > self._until
 
 
+def check_work() -> Work:
+    """What one check may do."""
+    return Work(CHECK_WORK, CHECK_SECONDS)
+
+
 _CURRENT: ContextVar[Work | None] = ContextVar("_CURRENT", default=None)
 
 
@@ -78,7 +83,7 @@ def check_budget() -> Iterator[Work]:
     if outer := _CURRENT.get():
         yield outer
         return
-    work = Work(CHECK_WORK, CHECK_SECONDS)
+    work = check_work()
     token = _CURRENT.set(work)
     try:
         yield work

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from executions.blueprint import keywords
+from executions.blueprint import work
 from executions.blueprint.document import check
-from executions.blueprint.errors import InvalidBlueprint
+from executions.blueprint.errors import BlueprintTooExpensive, InvalidBlueprint
 from executions.blueprint.inputs import MAX_INPUTS_BYTES, WantsText, check_inputs, known_inputs
-from orchestrator.core.errors import InvalidInput
+from orchestrator.core.errors import InvalidInput, TooMuchToCheck
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -170,17 +170,77 @@ LAUGHS = {f"d{level}": {"anyOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for le
     [
         {"$defs": {**LAUGHS, "d40": {"type": "string"}}, "$ref": "#/$defs/d0"},
         {"properties": {"x": {"anyOf": [False] * 900}}},
-        {"properties": {"x": {"items": {"enum": ["y" * 1000]}}}},
-        {"properties": {"y": {"pattern": "(?:.*a){200}b"}}},
+        {"properties": {"x": {"items": {"enum": [["y"] * 1000] * 20}}}},
+        {"properties": {"x": {"items": {"pattern": "z{1000}"}}}},
+        {"properties": {"x": {"contains": {"type": "integer"}}}},
+        {"properties": {"x": {"uniqueItems": True}}},
     ],
 )
 def test_a_check_that_takes_too_much_work_is_given_up(
     schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keywords, "MAX_WORK", 1_000_000)
-    with pytest.raises(InvalidInput, match="too much work") as refused:
-        check_inputs(flow(schema), {"x": ["z"] * 2000, "y": "a" * 100_000})
-    assert refused.value.field == "inputs"
+    document = flow(schema)
+    monkeypatch.setattr(work, "CHECK_WORK", 300_000)
+    with pytest.raises(TooMuchToCheck, match="too much work") as refused:
+        check_inputs(document, {"x": ["z"] * 2000})
+    error = refused.value
+    assert (error.field, error.code, error.http_status) == ("inputs", "too_much_work", 422)
+
+
+@pytest.mark.parametrize("pattern", ["(?:a?){900}b", "(?:a?){600}b"])
+def test_a_long_match_does_not_begin(pattern: str) -> None:
+    """Half a megabyte would take RE2 seconds, in which nobody can end it."""
+    document = flow({"properties": {"x": {"pattern": pattern}}})
+    with pytest.raises(TooMuchToCheck):
+        check_inputs(document, {"x": "a" * 500_000})
+
+
+def test_many_large_refusals_take_no_memory() -> None:
+    schema = flow({"properties": {"x": {"anyOf": [{"type": "string"}] * 50}}})
+    with pytest.raises(InvalidInput) as refused:
+        check_inputs(schema, {"x": ["y" * 1000] * 100})
+    assert len(refused.value.detail) < 500
+
+
+LEGITIMATE = [
+    r"^[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}$",
+    r"^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+    r"(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$",
+    r"^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+    r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]\d{2}:\d{2})$",
+    r"^https?://[^\s/$.?#].[^\s]*$",
+    r"^\p{L}[\p{L}\p{N} .,'-]*$",
+    r"^.{1,255}$",
+]
+
+
+@pytest.mark.parametrize("pattern", LEGITIMATE)
+def test_patterns_that_people_use_can_be_published_and_checked(pattern: str) -> None:
+    document = flow({"properties": {"x": {"items": {"pattern": pattern}}}})
+    with pytest.raises(InvalidInput, match="does not match"):
+        check_inputs(document, {"x": ["\n" * 60] * 1000})
+
+
+def test_a_pattern_that_is_too_large_is_refused_when_it_is_published() -> None:
+    with pytest.raises(BlueprintTooExpensive, match="compiles to") as refused:
+        flow({"properties": {"x": {"pattern": r"^\p{L}{1,50}$"}}})
+    error = refused.value
+    assert (error.field, error.code) == ("$.inputs.properties.x.pattern", "too_much_work")
+    assert error.http_status == 422
+
+
+def test_a_pattern_that_was_published_before_the_limit_is_priced() -> None:
+    document = {"inputs": {"properties": {"x": {"pattern": r"^\p{L}{1,50}$"}}}}
+    check_inputs(document, {"x": "Ada"})
+    with pytest.raises(TooMuchToCheck):
+        check_inputs(document, {"x": "Ada " * 1000})
+
+
+def test_a_schema_that_is_too_large_to_check_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "CHECK_WORK", 2_000_000)
+    with pytest.raises(BlueprintTooExpensive, match="check this schema") as refused:
+        flow({"properties": {f"p{number}": {"type": "string"} for number in range(900)}})
+    assert refused.value.field == "$.inputs"
 
 
 def test_a_number_that_is_too_long_for_its_schema_is_refused() -> None:

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from executions.blueprint.errors import InvalidBlueprint
+from executions.blueprint import work
+from executions.blueprint.errors import BlueprintTooExpensive, InvalidBlueprint
 from executions.blueprint.nodes import NodeInfo
 from executions.blueprint.parameters import check_parameters
+from executions.blueprint.work import check_budget
 from tests.unit.executions.blueprint.nodes import ANY, SHIP, node
 
 WHERE = "$.steps[0].with"
@@ -94,7 +96,19 @@ def test_a_schema_that_is_none_is_refused_and_nothing_else_happens(schema: dict[
 def test_a_schema_that_takes_too_long_is_given_up() -> None:
     doubling = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(24)}
     schema = {"$defs": {**doubling, "l24": {"type": "object"}}, "$ref": "#/$defs/l0"}
-    assert "too much work" in refusal(NodeInfo(name="slow", parameters=schema)).detail
+    with pytest.raises(BlueprintTooExpensive, match="node slow.* too much work") as refused:
+        check_parameters(NodeInfo(name="slow", parameters=schema), {}, WHERE)
+    assert (refused.value.field, refused.value.http_status) == (WHERE, 422)
+
+
+def test_all_steps_have_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "CHECK_WORK", 10_000)
+    described = NodeInfo(name="n", parameters={"properties": {"x": {"type": "integer"}}})
+    for _ in range(20):
+        check_parameters(described, {"x": 1}, WHERE)
+    with check_budget(), pytest.raises(BlueprintTooExpensive):
+        for _ in range(20):
+            check_parameters(described, {"x": 1}, WHERE)
 
 
 def test_a_dialect_inside_a_schema_does_not_lift_the_bounds() -> None:
