@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from django.db import connection
 from pytest_django import Settings
 
 from executions import idempotency
@@ -16,6 +18,7 @@ from executions.services.executions import (
     IdempotencyConflict,
     Request,
     Submitted,
+    replay,
     submit_once,
 )
 from executions.worker.machine import Machine
@@ -165,3 +168,40 @@ def test_a_duplicate_that_redis_remembers_is_answered_from_the_row_alone(acme: T
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("executions.services.executions._submit", None)
         assert ask(acme).execution.id == first.execution.id
+
+
+# --- a key counts for its blueprint
+@pytest.mark.parametrize("redis_state", ["remembers", "none"])
+def test_the_same_key_for_two_blueprints_makes_two_runs(
+    redis_state: str,
+    acme: TenantRef,
+    globex: TenantRef,
+    broker: "redis.Redis",
+    settings: Settings,
+    tmp_path: Path,
+) -> None:
+    with tenant_scope(acme):
+        publish({**document(), "name": "secret"})
+    secret = ask(acme, blueprint="secret", inputs={})
+    use(redis_state, broker, settings, tmp_path)
+    ours = ask(acme)
+    assert (ours.is_new, ours.execution.id != secret.execution.id) == (True, True)
+    assert ask(acme, blueprint="secret", inputs={}).execution.id == secret.execution.id
+    again = replay(acme, secret.execution.id, requested_by="ann", idempotency_key="again")
+    assert replay(acme, ours.execution.id, requested_by="ann", idempotency_key="again").is_new
+    assert again.is_new
+    assert how_many(globex) == 0
+
+
+def test_keys_from_before_count_for_the_blueprint_that_they_were_used_for(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    first, theirs = ask(acme), ask(globex)
+    for tenant in (acme, globex):
+        with tenant_scope(tenant), connection.cursor() as cursor:
+            Execution.objects.update(key_blueprint=0)  # as before the migration
+            cursor.execute(import_module("executions.migrations.0007_keys_of_blueprints").KEEP_KEYS)
+    assert ask(acme).execution.id == first.execution.id
+    assert ask(globex).execution.id == theirs.execution.id
+    with pytest.raises(IdempotencyConflict):
+        ask(acme, inputs={"id": 8})

@@ -9,7 +9,13 @@ import pytest
 from executions.blueprint.plan import WHOLE
 from executions.semantics.masking import Masker
 from executions.semantics.records import Line
-from executions.semantics.said import MAX_COST_KINDS, Said
+from executions.semantics.said import (
+    MAX_COST_KINDS,
+    MAX_PROGRESS,
+    MAX_PROGRESS_BYTES,
+    PROGRESS_DROPPED,
+    Said,
+)
 from isolane.protocol import Cost, Log, Progress
 from isolane.text import LINE_MAX
 
@@ -64,6 +70,34 @@ def test_only_the_newest_progress_is_kept_and_taken_once(said: Said) -> None:
         said.hear(Progress(step="one", fraction=fraction, message=""))
     assert said.take_progress() == Progress(step="one", fraction=0.5, message="")
     assert said.take_progress() is None
+
+
+def report(message: str = "") -> Progress:
+    return Progress(step="one", fraction=0.5, message=message)
+
+
+def test_progress_is_taken_less_and_less_often_however_long_a_step_runs() -> None:
+    seconds = count()
+    said = Said(now=lambda: START + timedelta(seconds=next(seconds)))
+    taken = 0
+    for _ in range(2 * 86_400):  # a report each second, for two days
+        said.hear(report())
+        taken += said.take_progress() is not None
+    assert 100 < taken < MAX_PROGRESS
+    assert said.take_lines() == []
+
+
+def test_progress_that_says_too_much_is_dropped_and_that_is_said_once() -> None:
+    hours = count()
+    said = Said(now=lambda: START + timedelta(hours=next(hours)))
+    message = "x" * 2000
+    taken = []
+    for _ in range(500):
+        said.hear(report(message))
+        taken.append(said.take_progress())
+    assert sum(each is not None for each in taken) == MAX_PROGRESS_BYTES // 2000
+    assert [line.message for line in said.take_lines()] == [PROGRESS_DROPPED]
+    assert taken[-1] is None
 
 
 def test_costs_of_a_kind_are_summed_exactly(said: Said) -> None:

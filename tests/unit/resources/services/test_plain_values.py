@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import InvalidInput
+from resources.services import plain_values
 from resources.services.plain_values import MAX_BYTES, SecretInConfig, check_config
 
 VALUE = "hunter2-hunter2"
@@ -79,3 +80,19 @@ def test_depth_is_limited() -> None:
         nested = {"a": nested}
     with pytest.raises(InvalidInput, match="nested deeper than 10"):
         check_config(nested)
+
+
+def test_what_is_too_large_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: object) -> None:
+        raise AssertionError("its values were looked at")
+
+    monkeypatch.setattr(plain_values, "_values", look)
+    with pytest.raises(InvalidInput, match="config is larger than"):
+        check_config({"a": "x" * 1_000_000})
+
+
+def test_no_part_of_a_long_text_is_read_twice_for_an_address() -> None:
+    """Whatever repeats before the colon would be read again from each letter on: hours for what one request may hold."""
+    before_the_colon = plain_values._URL_WITH_CREDENTIALS.pattern.partition("://")[0]
+    assert not {"*", "+)", "{"} & set(before_the_colon.replace("+.-]", "]"))
+    assert plain_values._URL_WITH_CREDENTIALS.search("a" * 100_000 + "://u:p@h")

@@ -3,11 +3,15 @@
 import json
 import logging
 from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from executions.models import ExecutionEvent, Step
 from executions.placement.admission import admit
+from executions.selectors import parse_id
 from executions.semantics.replies import Reply
 from executions.services import approvals
 from executions.services.approvals import AlreadyAnswered, answer
@@ -214,7 +218,7 @@ def test_another_tenants_run_is_refused_before_its_memory_is_read_and_the_refusa
     def read(*_: object) -> None:
         raise AssertionError("its memory was read")
 
-    for reader in ("resumable", "find_execution"):
+    for reader in ("stored", "approval"):
         monkeypatch.setattr(approvals, reader, read)
     with caplog.at_level(logging.WARNING), pytest.raises(NotFound):
         answer(globex, public_id(placement), 1, YES)
@@ -229,6 +233,18 @@ def test_another_tenants_run_is_refused_before_its_memory_is_read_and_the_refusa
     }
     assert told.items() >= expected.items()
     assert everything_of(acme) == before
+
+
+def test_the_refusal_asks_the_database_no_more_than_for_a_run_that_is_not_there(
+    acme: TenantRef, globex: TenantRef, suspended: Suspend
+) -> None:
+    theirs, none = public_id(suspended()), f"exec_{uuid4()}"
+    asked = []
+    for run in (theirs, none):
+        with CaptureQueriesContext(connection) as queries, pytest.raises(NotFound):
+            answer(globex, run, 1, YES)
+        asked.append([query["sql"].replace(parse_id(run).hex, "") for query in queries])
+    assert asked[0] == asked[1] != []
 
 
 def test_the_refusal_says_no_more_than_of_a_run_that_is_not_there(
