@@ -1,4 +1,4 @@
-"""JSON as others write it, read without numbers that JSON does not have: NaN, Infinity, and what is too large, as 1e999."""
+"""JSON as others write it, without numbers that are none: NaN, Infinity, and 1e999, which no float can hold."""
 
 import json
 import math

@@ -18,9 +18,8 @@ from resources.api.urls import resource_urls
 class SchemaView(SpectacularAPIView):
     """The OpenAPI document. There is one version, and what a caller asks for must not reach a header."""
 
-    written: ClassVar[
-        dict[str, bytes]
-    ] = {}  # by format: writing it takes long, and anybody may ask
+    # By format: writing it takes long, and anybody may ask.
+    written: ClassVar[dict[str, bytes]] = {}
 
     def _get_version_parameter(self, request: HttpRequest) -> None:
         return None
@@ -30,15 +29,13 @@ class SchemaView(SpectacularAPIView):
         """Answer with the document, the same to all, written once for each format."""
         renderer = request.accepted_renderer
         if renderer.format not in self.written:
-            made = self._get_schema_response(request)
+            made = self._get_schema_response(request)  # type: ignore[no-untyped-call]  # theirs
             context = self.get_renderer_context()
             self.written[renderer.format] = renderer.render(made.data, renderer.media_type, context)
         return HttpResponse(
             self.written[renderer.format],
             content_type=f"{renderer.media_type}; charset={renderer.charset}",
-            headers={
-                "Content-Disposition": f'inline; filename="{self._get_filename(request, None)}"'
-            },
+            headers={"Content-Disposition": f'inline; filename="Isolane.{renderer.format}"'},
         )
 
 

@@ -98,11 +98,8 @@ def without_connection() -> Iterator[None]:
     if connection.in_atomic_block:
         raise ScopeError("The connection cannot be given back inside a transaction.")
     connection.give_back()
-    before = connection.refuse_statements(True)
-    try:
+    with connection.refusing_statements():
         yield
-    finally:
-        connection.refuse_statements(before)
 
 
 def give_back_connection() -> None:

@@ -18,14 +18,15 @@ class _Matcher(SequenceMatcher[str]):
     def __init__(self, before: Sequence[str], after: Sequence[str], work: Work) -> None:
         super().__init__(None, before, after)
         self._work = work
-        places = (_LINE + _PLACE * len(self.b2j.get(line, ())) for line in before)
+        found: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # their stub leaves it out
+        places = (_LINE + _PLACE * len(found.get(line, ())) for line in before)
         self._paid = list(accumulate(places, initial=0))
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> Match:
-        end = len(self.a) if ahi is None else ahi
-        self._work.spend(self._paid[end] - self._paid[alo])
+        end = self._paid[-1] if ahi is None else self._paid[ahi]
+        self._work.spend(end - self._paid[alo])
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 

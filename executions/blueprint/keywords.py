@@ -14,30 +14,24 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from executions.blueprint.errors import shown
+from executions.blueprint.prices import (
+    CALL,
+    COMPILED,
+    ERROR,
+    INSTRUCTION,
+    INTO,
+    LISTED,
+    LONG,
+    MATCH,
+    PASSED_ON,
+    PRICES,
+    QUOTED,
+    STEPS,
+)
 from executions.blueprint.work import TooMuchWork, Work, check_budget
 
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
-# Prices in units of 10 ns, as `python -m bench.checks` measures them, a little more.
-_CALL = 200  # one keyword looks at one value
-_INTO = 350  # from a schema into one inside it
-_TRY = 700  # the same with a validator of its own, made to ask whether the value fits
-_REFERENCE = 1000  # one $ref
-_POINTER = 150  # one name of its pointer
-_NAME = 80  # one name of an object is looked for
-_LISTED = 10  # one name of `required` or `properties` is looked for in an object
-_MEMBER = 15  # one member of an enum is compared
-_COMPARED = 6  # one character of two values that are compared
-_WRITTEN = 10  # one character of a value that is written out to be compared
-_ITEM = 200  # one item that must be unique
-_ERROR = 500  # one error
-_PASSED_ON = 100  # an error, by each keyword around it
-_QUOTED = 2  # one character of its message: the original quotes whole values
-_COMPILED = 5_000  # one pattern, and
-_INSTRUCTION = 30  # each instruction of it
-_MATCH = 350  # one pattern looks at one text, and
-_STEPS = 20  # so many of its instructions look at a byte in one unit; one, where RE2 gives its automaton up
-_LONG = 100_000  # steps after which the clock is looked at: a millisecond in the worst case
 _PATTERN_MEMORY = 2 * 1024 * 1024  # bytes, per pattern
 MAX_PATTERN = 4_000  # instructions of a pattern that is published
 UNSUPPORTED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
@@ -64,7 +58,7 @@ class _Meter:
         if not isinstance(value, dict | list):
             return 10
         if id(value) not in self._sizes:
-            self.work.spend(_LISTED * len(value))
+            self.work.spend(LISTED * len(value))
             inside = value.values() if isinstance(value, dict) else value
             names = sum(map(len, value)) if isinstance(value, dict) else 0
             self._sizes[id(value)] = names + 2 * len(value) + sum(map(self.size, inside))
@@ -73,9 +67,9 @@ class _Meter:
     def pattern(self, text: str) -> Any:
         """A pattern, compiled once for each check: RE2's own cache is shared by all."""
         if text not in self._patterns:
-            self.work.spend(_COMPILED)
+            self.work.spend(COMPILED)
             self._patterns[text] = compiled(text)
-            self.work.spend(self._patterns[text].programsize * _INSTRUCTION)
+            self.work.spend(self._patterns[text].programsize * INSTRUCTION)
         return self._patterns[text]
 
     def matches(self, pattern: str, text: str) -> bool:
@@ -83,10 +77,10 @@ class _Meter:
         expression = self.pattern(pattern)
         data = text.encode()
         steps = len(data) * expression.programsize
-        self.work.refuse_over(_MATCH + steps)
-        self.work.spend(_MATCH + steps // _STEPS)
+        self.work.refuse_over(MATCH + steps)
+        self.work.spend(MATCH + steps // STEPS)
         found = expression.search(data) is not None
-        if steps > _LONG:
+        if steps > LONG:
             self.work.look()
         return found
 
@@ -143,7 +137,7 @@ def _pattern_properties(
     for pattern, schema in value.items():
         for name, item in instance.items():
             if _matches(pattern, name):
-                _spend(_INTO)
+                _spend(INTO)
                 yield from validator.descend(item, schema, path=name, schema_path=pattern)
 
 
@@ -164,9 +158,10 @@ def _additional_properties(
 
 def _unique_items(validator: Any, value: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     # The original compares each with each where the items cannot be sorted.
-    if value and validator.is_type(instance, "array"):
-        if len(set(map(_as_text, instance))) < len(instance):
-            yield ValidationError(f"{instance!r} has non-unique elements")
+    if not value or not validator.is_type(instance, "array"):
+        return
+    if len(set(map(_as_text, instance))) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
 
 
 def _as_text(value: Any) -> str:
@@ -187,58 +182,18 @@ def _unsupported(*_: Any) -> Iterator[ValidationError]:
     raise TooMuchWork
 
 
-def _length(value: Any, kind: type[Any]) -> int:
-    return len(value) if isinstance(value, kind) else 0
-
-
-def _price(name: str, value: Any, instance: Any, meter: _Meter) -> int:
-    """What one keyword costs beside what the schemas inside it do."""
-    match name:
-        case "$ref" | "$dynamicRef":
-            return _REFERENCE + _POINTER * value.count("/")
-        case "items" | "prefixItems":
-            return _INTO * _length(instance, list)
-        case "contains":
-            return _TRY * _length(instance, list)
-        case "uniqueItems":
-            return _ITEM * _length(instance, list) + _WRITTEN * meter.size(instance)
-        case "properties":
-            known, named = len(value), _length(instance, dict)
-            return _LISTED * known + _INTO * min(known, named)
-        case "additionalProperties" | "propertyNames":
-            into = _INTO if isinstance(value, dict) else 0
-            return (_NAME + into) * _length(instance, dict)
-        case "required":
-            return _LISTED * len(value)
-        case "dependentRequired":
-            return _NAME * len(value) + _LISTED * meter.size(value)
-        case "dependentSchemas" | "allOf":
-            return _INTO * len(value)
-        case "anyOf":
-            return _TRY * len(value)
-        case "oneOf":
-            return 2 * _TRY * len(value)
-        case "not" | "if":
-            return _TRY + _INTO
-        case "enum":
-            compared = min(meter.size(value), len(value) * meter.size(instance))
-            return _MEMBER * len(value) + _COMPARED * compared
-        case "const":
-            return _COMPARED * min(meter.size(value), meter.size(instance))
-        case _:
-            return 0
-
-
 def _metered(name: str, keyword: Keyword) -> Keyword:
+    price = PRICES.get(name)
+
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         meter = _METER.get()
         if meter is None:
             yield from keyword(validator, value, instance, schema) or ()
             return
-        meter.work.spend(_CALL + _price(name, value, instance, meter))
+        meter.work.spend(CALL + price(value, instance, meter.size) if price else CALL)
         for error in keyword(validator, value, instance, schema) or ():
             is_new = not isinstance(error.validator, str)
-            meter.work.spend((_ERROR if is_new else _PASSED_ON) + _QUOTED * len(error.message))
+            meter.work.spend((ERROR if is_new else PASSED_ON) + QUOTED * len(error.message))
             error.message = shown(error.message)  # many of them would take much memory
             yield error
 

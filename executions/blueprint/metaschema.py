@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
-from jsonschema_specifications import REGISTRY
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # without stubs
 from referencing import Registry
 
 from executions.blueprint.keywords import BoundedValidator, bounded

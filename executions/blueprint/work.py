@@ -1,16 +1,16 @@
-"""How much a check or an evaluation may do before it is given up: counted, so that it ends on every machine.
+"""How much a check or an evaluation may do before it is given up: counted, so that it ends on every machine. Pure.
 
 A unit is 10 ns on the machine that the prices were measured on (`python -m bench.checks`). A price may be wrong and a
-machine slower or shared: where seconds are given, the thread's own CPU time is a second limit.
+machine slower or shared: where the caller brings a clock, it is a second limit.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 CHECK_WORK = 30_000_000  # for one check: 0.3 s
-CHECK_SECONDS = 0.6  # of CPU, whatever the prices say; a busy core is slower
+CHECK_SECONDS = 0.6  # likewise, by the clock; a busy core is slower
 _STRIDE = 100_000  # units between two looks at the clock: a millisecond
 
 
@@ -18,28 +18,36 @@ class TooMuchWork(Exception):
     """It was given up."""
 
 
-def _let_others_run() -> None:
-    """Let go of Python's global lock; else a thread that waits for it loses 5 ms each time."""
-    time.sleep(0)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watch:
+    """What is done with every look, and the clock that is looked at."""
+
+    clock: Callable[[], float]  # seconds of the thread's own CPU time
+    rest: Callable[[], None]  # lets other threads run
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("_WATCH", default=None)
+
+
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """All work that is begun within is watched."""
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
 
 
 class Work:
     """What is left to be done."""
 
-    def __init__(
-        self,
-        limit: int,
-        seconds: float | None = None,
-        *,
-        clock: Callable[[], float] = time.thread_time,
-        rest: Callable[[], None] = _let_others_run,
-    ) -> None:
+    def __init__(self, limit: int, seconds: float | None = None) -> None:
         self._left = limit
-        self._clock = clock
-        self._rest = rest
-        self._seconds = seconds
-        self._until: float | None = None  # from the first look on
         self._look_at = max(limit - _STRIDE, 0)
+        self._seconds = seconds
+        self._until: float | None = None  # known from the first look on
+        self._watch = _WATCH.get()
 
     def spend(self, units: int) -> None:
         """Take from what is left, before it is done."""
@@ -53,17 +61,17 @@ class Work:
             raise TooMuchWork
 
     def look(self) -> None:
-        """Let other threads run, and give up if the time is over."""
+        """Let other threads run, and give up if the work or the time is over."""
         if self._left < 0:
             raise TooMuchWork
         self._look_at = max(self._left - _STRIDE, 0)
-        self._rest()
-        if self._seconds is not None and self._is_late(self._seconds):
-            self._left = -1
-            raise TooMuchWork
+        if self._watch:
+            self._watch.rest()
+            if self._seconds is not None and self._is_late(self._watch.clock(), self._seconds):
+                self._left = -1
+                raise TooMuchWork
 
-    def _is_late(self, seconds: float) -> bool:
-        now = self._clock()
+    def _is_late(self, now: float, seconds: float) -> bool:
         if self._until is None:
             self._until = now + seconds
         return now > self._until

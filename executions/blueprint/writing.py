@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from executions.blueprint.numbers import know_exponents
 from executions.blueprint.differences import unified
+from executions.blueprint.numbers import know_exponents
 from executions.blueprint.schema import DOCUMENT_SCHEMA, RECOVER, RESOURCE, RETRY, STEP
 from executions.blueprint.work import Work
 

@@ -6,26 +6,23 @@ from typing import IO, Any
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import JSONParser, get_encoding
+from rest_framework.parsers import JSONParser
 
 from isolane.numbers import finite, refuse_constant
 
 
 class JsonParser(JSONParser):
-    """JSON; a number that no float can hold is refused, and not taken as infinite."""
+    """JSON in UTF-8; a number that no float can hold is refused, and not taken as infinite."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> Any:
         """Read all of it, up to Django's limit for what is held in memory."""
-        encoding = get_encoding(parser_context or {})
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data = stream.read(limit + 1)
         if len(data) > limit:
             raise RequestDataTooBig
         try:
-            return json.loads(
-                data.decode(encoding), parse_constant=refuse_constant, parse_float=finite
-            )
+            return json.loads(data.decode(), parse_constant=refuse_constant, parse_float=finite)
         except ValueError as error:
             raise ParseError(f"The body is no JSON: {error}.") from None

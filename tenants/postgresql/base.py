@@ -10,6 +10,8 @@ Failure: a connection that died while no transaction was open is replaced before
 """
 
 import select
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,10 +97,14 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         if self.connection is not None and self.pool is not None and not self.in_atomic_block:
             self.close()
 
-    def refuse_statements(self, is_given_back: bool) -> bool:  # noqa: FBT001 - the state to change to
-        """Refuse, or take again, whatever would need a connection; returns what was before."""
-        before, self._is_given_back = self._is_given_back, is_given_back
-        return before
+    @contextmanager
+    def refusing_statements(self) -> Iterator[None]:
+        """Refuse whatever would need a connection until the block ends."""
+        before, self._is_given_back = self._is_given_back, True
+        try:
+            yield
+        finally:
+            self._is_given_back = before
 
     def ready(self) -> None:
         """Have a connection in the wanted scope that lives, as far as can be seen; before anything is sent over it."""

@@ -1,7 +1,7 @@
 """What a caller wrote is worked on without a connection, and no tenant's checks stand in the way of others'."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ import redis
 from django.db import connection, transaction
 
 from executions import checks
+from executions.blueprint.inputs import check_inputs
 from executions.gate import Gate
 from executions.models import Blueprint
 from executions.services import approvals, blueprints
@@ -140,14 +141,13 @@ def test_checks_of_one_tenant_neither_stop_another_nor_take_all_places(
     acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    real: Callable[..., None] = runs.check_inputs
     begun: list[object] = []
 
     def slow(content: Any, inputs: Any) -> None:
         begun.append(inputs)
         if inputs:
             assert go_on.wait(30)
-        real(content, inputs)
+        check_inputs(content, inputs)
 
     monkeypatch.setattr(runs, "check_inputs", slow)
     monkeypatch.setattr(checks, "GATE", Gate(wait_s=0.3))
@@ -168,7 +168,9 @@ def test_checks_of_one_tenant_neither_stop_another_nor_take_all_places(
         assert fine.status_code == 202
         wait_for(lambda: sum(each.done() for each in attacks) == 3, "three to be refused")
         go_on.set()
-        answers = sorted((each.result(30) for each in attacks), key=lambda answer: answer.status_code)
+        answers = sorted(
+            (each.result(30) for each in attacks), key=lambda answer: answer.status_code
+        )
     assert [answer.status_code for answer in answers] == [202, 429, 429, 429]
     problem(answers[-1], 429, "too_many_checks")
     assert answers[-1]["Retry-After"] == "1"

@@ -6,7 +6,7 @@ import redis
 from pytest_django import Settings
 
 from executions import idempotency
-from executions.idempotency import MAX_SECONDS, REST_SECONDS, CommittedKeys, Seen
+from executions.idempotency import MAX_SECONDS, REST_SECONDS, CommittedKeys, Key, Seen
 
 
 class FakeRedis(redis.Redis):
@@ -94,5 +94,6 @@ def test_a_slow_answer_counts_but_is_the_last_for_a_while() -> None:
 
 def test_without_redis_everything_is_new(settings: Settings) -> None:
     settings.REDIS_URL = ""
-    idempotency.remember(1, "key", "digest")
-    assert idempotency.check(1, "key", "digest") is Seen.NEW
+    key = Key(tenant_id=1, blueprint="flow", text="key")
+    idempotency.remember(key, "digest")
+    assert idempotency.check(key, "digest") is Seen.NEW

@@ -206,7 +206,10 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
         (raw(71, b'{"step":"a","kind":"tokens","amount":-1}'), "amount -1.0 is not between 0"),
         (raw(71, b'{"step":"a","kind":"tokens","amount":1e13}'), "is not between 0 and 1e.12"),
         (raw(71, b'{"step":"a","kind":"tokens","amount":1e999}'), "Cost: the payload is no JSON"),
-        (raw(69, b'{"step":"a","attempt":1,"output":[-1e999]}'), "StepResult: the payload is no JSON"),
+        (
+            raw(69, b'{"step":"a","attempt":1,"output":[-1e999]}'),
+            "StepResult: the payload is no JSON",
+        ),
         (
             raw(68, b'{"step":"a","fraction":0,"message":"%s"}' % (b"x" * 2001)),
             "Progress: message has 2001 characters, over 2000",

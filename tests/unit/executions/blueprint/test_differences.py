@@ -9,7 +9,7 @@ from executions.blueprint.differences import unified
 from orchestrator.core.errors import TooMuchToCheck
 
 NAMES = ("flow@1", "flow@2")
-CHANCE = random.Random(3)  # noqa: S311 - lines to compare
+CHANCE = random.Random(3)
 
 
 def lines(count: int, kinds: int) -> list[str]:

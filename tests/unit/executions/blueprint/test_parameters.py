@@ -96,7 +96,7 @@ def test_a_schema_that_is_none_is_refused_and_nothing_else_happens(schema: dict[
 def test_a_schema_that_takes_too_long_is_given_up() -> None:
     doubling = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(24)}
     schema = {"$defs": {**doubling, "l24": {"type": "object"}}, "$ref": "#/$defs/l0"}
-    with pytest.raises(BlueprintTooExpensive, match="node slow.* too much work") as refused:
+    with pytest.raises(BlueprintTooExpensive, match=r"node slow.* too much work") as refused:
         check_parameters(NodeInfo(name="slow", parameters=schema), {}, WHERE)
     assert (refused.value.field, refused.value.http_status) == (WHERE, 422)
 

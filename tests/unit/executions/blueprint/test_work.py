@@ -2,7 +2,7 @@
 
 import pytest
 
-from executions.blueprint.work import CHECK_WORK, TooMuchWork, Work, check_budget
+from executions.blueprint.work import CHECK_WORK, TooMuchWork, Watch, Work, check_budget, watched
 
 STRIDE = 100_000
 
@@ -34,7 +34,8 @@ def test_what_cannot_be_interrupted_does_not_begin_unless_it_fits() -> None:
 
 def test_wrong_prices_do_not_exceed_the_time_by_more_than_a_look() -> None:
     clock = Clock()
-    work = Work(100 * STRIDE, 0.5, clock=clock)
+    with watched(Watch(clock=clock, rest=lambda: None)):
+        work = Work(100 * STRIDE, 0.5)
     done = 0
     with pytest.raises(TooMuchWork):
         for _ in range(100):
@@ -48,7 +49,8 @@ def test_wrong_prices_do_not_exceed_the_time_by_more_than_a_look() -> None:
 
 def test_the_time_counts_from_the_first_look() -> None:
     clock = Clock()
-    work = Work(100 * STRIDE, 0.5, clock=clock)
+    with watched(Watch(clock=clock, rest=lambda: None)):
+        work = Work(100 * STRIDE, 0.5)
     clock.now += 100
     work.look()
     clock.now += 0.4
@@ -57,7 +59,8 @@ def test_the_time_counts_from_the_first_look() -> None:
 
 def test_other_threads_run_in_between() -> None:
     rests: list[int] = []
-    work = Work(100 * STRIDE, rest=lambda: rests.append(1))
+    with watched(Watch(clock=Clock(), rest=lambda: rests.append(1))):
+        work = Work(100 * STRIDE)
     for _ in range(10 * STRIDE // 1000):
         work.spend(1000)
     assert 8 <= len(rests) <= 10

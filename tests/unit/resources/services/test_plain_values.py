@@ -92,7 +92,7 @@ def test_what_is_too_large_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_part_of_a_long_text_is_read_twice_for_an_address() -> None:
-    """Whatever repeats before the colon would be read again from each letter on: hours for what one request may hold."""
+    """What repeats before the colon would be read again from each letter on: a second for 16 KB, hours for a body."""
     before_the_colon = plain_values._URL_WITH_CREDENTIALS.pattern.partition("://")[0]
-    assert not {"*", "+)", "{"} & set(before_the_colon.replace("+.-]", "]"))
+    assert before_the_colon == "[a-z0-9+.-]"
     assert plain_values._URL_WITH_CREDENTIALS.search("a" * 100_000 + "://u:p@h")
