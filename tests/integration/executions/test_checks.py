@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ import redis
 from django.db import connection, transaction
 
 from executions import checks
+from executions.blueprint import work
 from executions.blueprint.inputs import check_inputs
+from executions.blueprint.work import Watch
 from executions.gate import Gate
 from executions.models import Blueprint
 from executions.services import approvals, blueprints
@@ -18,6 +21,7 @@ from executions.services import executions as runs
 from executions.services.blueprints import diff, publish, source_of, validate_text, version
 from executions.services.executions import replay, submit
 from executions.worker.machine import Machine
+from orchestrator.core.errors import TooMuchToCheck
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import Role
 from tenants.scope import ScopeError, TenantRef, tenant_scope, without_connection
@@ -45,7 +49,7 @@ def small_pool(size: int) -> Iterator[None]:
         pool.resize(*usual)
 
 
-class Watch:
+class Observer:
     """Stands where something is worked on, and notes whether a connection is held meanwhile."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +67,8 @@ class Watch:
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    return Watch(monkeypatch)
+def watch(monkeypatch: pytest.MonkeyPatch) -> Observer:
+    return Observer(monkeypatch)
 
 
 @pytest.fixture
@@ -76,7 +80,7 @@ def _flow(machine: Machine, acme: TenantRef, globex: TenantRef) -> None:
 
 # --- what holds no connection
 @pytest.mark.usefixtures("_flow")
-def test_inputs_are_checked_without_a_connection(acme: TenantRef, watch: Watch) -> None:
+def test_inputs_are_checked_without_a_connection(acme: TenantRef, watch: Observer) -> None:
     watch.over(runs, "check_inputs")
     run = submit(tenant=acme, blueprint="flow", inputs={}, requested_by="tests")
     replay(acme, run.pk, requested_by="tests")
@@ -84,7 +88,7 @@ def test_inputs_are_checked_without_a_connection(acme: TenantRef, watch: Watch) 
 
 
 @pytest.mark.usefixtures("_flow")
-def test_blueprints_are_worked_on_without_a_connection(acme: TenantRef, watch: Watch) -> None:
+def test_blueprints_are_worked_on_without_a_connection(acme: TenantRef, watch: Observer) -> None:
     for name in ("read", "check_document", "as_yaml", "unified_diff"):
         watch.over(blueprints, name)
     with tenant_scope(acme):
@@ -95,7 +99,7 @@ def test_blueprints_are_worked_on_without_a_connection(acme: TenantRef, watch: W
 
 
 def test_answers_are_worked_on_without_a_connection(
-    database: None, broker: "redis.Redis", acme: TenantRef, watch: Watch
+    database: None, broker: "redis.Redis", acme: TenantRef, watch: Observer
 ) -> None:
     run = ask(acme, asking_machine())
     watch.over(approvals, "restored")
@@ -188,6 +192,21 @@ def test_inputs_that_take_too_much_work_are_refused_as_such(
     body = {"blueprint": "flow", "inputs": {"a": 1}}
     answer = program(acme).post(f"{API}/executions", body, content_type="application/json")
     assert problem(answer, 422, "too_much_work")["field"] == "inputs"
+
+
+def test_wrong_prices_are_found_out_by_the_clock(
+    machine: Machine, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = {"$defs": {**BOMB, "d40": {"type": "object"}}, "$ref": "#/$defs/d0"}
+    with tenant_scope(acme):
+        publish({**document(), "inputs": bomb})
+    seconds = count()
+    monkeypatch.setattr(work, "CHECK_WORK", 10**12)
+    slow = Watch(clock=lambda: float(next(seconds)), rest=lambda: None)
+    monkeypatch.setattr(checks, "WATCH", slow)
+    with pytest.raises(TooMuchToCheck):
+        submit(tenant=acme, blueprint="flow", inputs={"a": 1}, requested_by="tests")
+    assert next(seconds) == 2
 
 
 def test_a_blueprint_that_takes_too_much_work_is_refused_with_its_path(
