@@ -81,7 +81,8 @@ def test_a_submission_and_its_placement(
 ) -> None:
     with counted(superuser) as submission:
         run = submit_flow(acme)
-    assert submission.total() <= 6, listed(submission)
+    # Two of them because the connection goes back to the pool while inputs are checked, and comes again.
+    assert submission.total() <= 8, listed(submission)
     with counted(superuser) as placement:
         admit_and_send()
     assert run.execution_id in held_by(machine)
