@@ -2,7 +2,7 @@
 
 Timing: packages are imported before the first frame is read; it ends with its stream.
 Model: see isolane.session; the stream is a socket inherited from the worker.
-Guarantee: needs nothing but the standard library and this package.
+Guarantee: needs nothing but the standard library and this package; runs without capabilities, also as root.
 Failure: a package or entry point that cannot be imported ends it with exit code 3 and one line on stderr.
 """
 
@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from isolane.discovery import DiscoveryError, discover
 from isolane.node import default_registry
+from isolane.privileges import drop_capabilities
 from isolane.processes import adopt_orphans
 from isolane.session import Session
 from isolane.stream import Stream
@@ -24,7 +25,8 @@ EXIT_PACKAGE = 3
 
 
 def main() -> NoReturn:
-    """Import the packages and serve the stream."""
+    """Give privileges up, import the packages and serve the stream."""
+    drop_capabilities()
     options = _options()
     sock = socket.socket(fileno=options.fd)
     sock.set_inheritable(False)

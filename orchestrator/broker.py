@@ -1,7 +1,7 @@
 """Connections to the broker without what kombu does for nothing, and what they do while it is away.
 
 Kombu makes a new Redis client for every command, which takes longer than the command; here a channel keeps one. And it
-deletes the note of every message, also of those that were taken without one.
+deletes the note of every message, also of those that were taken without one. What is no message of ours is dropped.
 
 Timing: request-time and background-worker. Model: sync. Guarantee: best-effort; a message is a wake-up.
 Failure: what cannot be published is raised; a consumer tries to connect again every second, for as long as it takes.
@@ -12,6 +12,9 @@ from typing import Any
 from kombu import Connection
 from kombu.connection import ConnectionPool, PooledConnection
 from kombu.transport import redis
+from kombu.utils.url import maybe_sanitize_url
+
+from orchestrator.broker_messages import Dropped, fault
 
 RETRY_SECONDS = 1
 
@@ -34,6 +37,20 @@ class LaneChannel(redis.Channel):
         if delivery_tag in (self.qos._delivered or ()):
             super().basic_ack(delivery_tag, multiple=multiple)
 
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # its stub lacks it
+        except (ValueError, RecursionError):  # what is delivered raises neither, see LaneTransport
+            self.connection.dropped("a lane", "it is not JSON")
+            return True
+
+    def _receive_one(self, client: Any) -> Any:
+        try:
+            return super()._receive_one(client)  # type: ignore[misc]  # likewise
+        except (ValueError, RecursionError, LookupError):  # likewise
+            self.connection.dropped("a channel", "it cannot be read")
+            return True
+
     def close(self) -> None:
         """Close, and tell the broker what goes with it; one that does not answer is told no more.
 
@@ -47,9 +64,26 @@ class LaneChannel(redis.Channel):
 
 
 class LaneTransport(redis.Transport):
-    """Redis, with channels of ours."""
+    """Redis, with channels of ours, where no message can end its consumer."""
 
     Channel = LaneChannel
+    connection_errors: tuple[type[Exception], ...]
+    channel_errors: tuple[type[Exception], ...]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.dropped = Dropped()
+
+    def _deliver(self, message: Any, queue: str) -> None:
+        if reason := fault(message):
+            self.dropped(queue, reason)
+            return
+        try:
+            super()._deliver(message, queue)  # type: ignore[misc]  # its stub lacks it
+        except (*self.connection_errors, *self.channel_errors):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the worker
+            self.dropped(queue, f"{type(error).__name__} while it was taken")
 
 
 class _SpeaksLane(Connection):
@@ -59,6 +93,14 @@ class _SpeaksLane(Connection):
         """Put our transport in the place of kombu's."""
         found = super().get_transport_cls()
         return LaneTransport if found is redis.Transport else found
+
+    def info(self) -> dict[str, Any]:
+        """Tell about the broker, as workers do to whoever asks them for statistics: without its password.
+
+        Celery leaves the password out, but for a Unix socket it is a part of the address.
+        """
+        told = super().info()
+        return {**told, "hostname": maybe_sanitize_url(told["hostname"])}
 
 
 class _Pooled(_SpeaksLane, PooledConnection):

@@ -225,6 +225,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "health_check_interval": 5,
     "socket_connect_timeout": 5,
     "socket_keepalive": not CELERY_BROKER_URL.startswith("redis+socket"),
+    # Nothing is acknowledged, so nobody has to look for what was not.
+    "ack_emulation": False,
     # Messages have no priorities, so a lane is one list in Redis and not four.
     "priority_steps": [0],
 }

@@ -98,12 +98,14 @@ def globex(database: None) -> "TenantRef":
 
 @pytest.fixture
 def broker(servers: None) -> Iterator["redis.Redis"]:
-    """The broker, empty before and after."""
-    client = redis.Redis.from_url(SERVERS.redis_url)
-    client.flushall()
-    yield client
-    client.flushall()
-    client.close()
+    """The broker as its administrator, empty before and after; nobody else was refused anything meanwhile."""
+    with redis.Redis.from_url(SERVERS.redis_url, decode_responses=False) as client:
+        client.flushall()
+        client.acl_log_reset()
+        yield client
+        client.flushall()
+        refused = [entry for entry in client.acl_log() if entry["reason"] != "auth"]
+        assert not refused, refused
 
 
 @pytest.fixture

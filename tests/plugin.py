@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from orchestrator.broker_users import WORKER
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.stack import EmbeddedServers
 
@@ -25,7 +26,7 @@ os.environ.update(
     ISOLANE_HOME=str(HOME / "none"),
     DATABASE_URL=SERVERS.login_url,
     DATABASE_OWNER_URL=SERVERS.owner_url,
-    REDIS_URL=SERVERS.redis_url,
+    REDIS_URL=SERVERS.redis_url_of(WORKER),
     ISOLANE_CACHE_URL=SERVERS.cache_url,
     ISOLANE_RESOURCE_NETWORKS="127.0.0.0/8",
     SECRET_KEY="only-for-tests-" + "x" * 40,

@@ -33,7 +33,10 @@ class Secrets:
     postgres_superuser_password: str = field(default_factory=_password)
     postgres_owner_password: str = field(default_factory=_password)
     postgres_login_password: str = field(default_factory=_password)
-    valkey_password: str = field(default_factory=_password)
+    valkey_password: str = field(default_factory=_password)  # the administrator's
+    valkey_web_password: str = field(default_factory=_password)
+    valkey_worker_password: str = field(default_factory=_password)
+    valkey_flower_password: str = field(default_factory=_password)
     run_cache_password: str = field(default_factory=_password)
     django_secret_key: str = field(default_factory=_django_secret_key)
     encryption_key: str = field(default_factory=_fernet_key)

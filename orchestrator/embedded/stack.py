@@ -78,8 +78,12 @@ class EmbeddedServers:
 
     @property
     def redis_url(self) -> str:
-        """`REDIS_URL`, in the form `unix://:password@/path`."""
+        """Of the broker's administrator, in the form `unix://:password@/path`."""
         return self.valkey.url
+
+    def redis_url_of(self, user: str) -> str:
+        """`REDIS_URL` of one of the users in `orchestrator.broker_users`."""
+        return self.valkey.url_of(user)
 
     @property
     def cache_url(self) -> str:

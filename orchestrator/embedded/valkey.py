@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from orchestrator.broker_users import FLOWER, WEB, WORKER, line
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.secrets import Secrets
 from orchestrator.embedded.valkey_server import ValkeyServer, quoted
 
 
 class EmbeddedValkey(ValkeyServer):
-    """The platform's own: no run ever learns of it."""
+    """The platform's own: no run ever learns of it. Each kind of process has a user of its own."""
 
     def __init__(self, paths: EmbeddedPaths, secrets: Secrets, *, durable: bool = True) -> None:
         super().__init__("valkey", paths.valkey)
@@ -26,12 +27,16 @@ class EmbeddedValkey(ValkeyServer):
 
     @property
     def url(self) -> str:
-        """As redis-py wants it: `unix://:password@/path`.
+        """The administrator's, as redis-py wants it: `unix://:password@/path`.
 
         Kombu (Celery, Flower) takes the same URL with the scheme `redis+socket`; another database
         than 0 is `?db=1` for redis-py and `?virtual_host=1` for Kombu.
         """
-        return f"unix://:{self._secrets.valkey_password}@{quote(str(self.socket))}"
+        return self._url("", self._secrets.valkey_password)
+
+    def url_of(self, user: str) -> str:
+        """The address for one of the users in `orchestrator.broker_users`."""
+        return self._url(user, self._passwords[user])
 
     def settings(self) -> Mapping[str, str]:
         """A Unix socket, and nothing lost."""
@@ -43,3 +48,18 @@ class EmbeddedValkey(ValkeyServer):
             "maxmemory-policy": "noeviction",  # a broker that drops messages is none
             "appendonly": "yes" if self._durable else "no",
         }
+
+    def users(self) -> Sequence[str]:
+        """The lines of the configuration that make them."""
+        return [line(user, f">{password}") for user, password in self._passwords.items()]
+
+    @property
+    def _passwords(self) -> Mapping[str, str]:
+        return {
+            WEB: self._secrets.valkey_web_password,
+            WORKER: self._secrets.valkey_worker_password,
+            FLOWER: self._secrets.valkey_flower_password,
+        }
+
+    def _url(self, user: str, password: str) -> str:
+        return f"unix://{user}:{password}@{quote(str(self.socket))}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import redis
@@ -42,6 +42,10 @@ class ValkeyServer(ABC):
     def settings(self) -> Mapping[str, str]:
         """What this instance has of its own in the configuration; texts are `quoted`."""
 
+    def users(self) -> Sequence[str]:
+        """The lines of the configuration that make users beside the administrator."""
+        return ()
+
     def prepare(self) -> None:
         """Write the configuration, once a predecessor is gone."""
         wait_unused(self._directory, "valkey-server", timeout=PREDECESSOR_TIMEOUT)
@@ -51,8 +55,8 @@ class ValkeyServer(ABC):
             "daemonize": "no",
             **self.settings(),
         }
-        lines = [f"{name} {value}\n" for name, value in settings.items()]
-        replace_private(self._config, "".join(lines))
+        lines = [*(f"{name} {value}" for name, value in settings.items()), *self.users()]
+        replace_private(self._config, "".join(f"{line}\n" for line in lines))
 
     def command(self) -> list[str]:
         """The argv that runs the server in the foreground."""

@@ -1,0 +1,17 @@
+"""Closing this process to others of the same user, who may be steps of runs.
+
+Timing: before the first secret is read. Model: one system call, for all threads. Guarantee: from then on neither
+`/proc/<pid>/environ`, `mem` and `fd` nor a debugger opens to processes without CAP_SYS_PTRACE, and no core dump is
+written; a program that is exec'd starts open again. Failure: where there is no such call, nothing happens.
+"""
+
+import ctypes
+import sys
+
+_PR_SET_DUMPABLE = 4
+
+
+def close_to_others() -> None:
+    """Make this process not dumpable; as often as you like."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

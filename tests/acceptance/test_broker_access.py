@@ -1,0 +1,92 @@
+"""What somebody with a way to the broker can do to a worker: not end it, and not learn the broker's password."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from celery.worker.control import Panel
+
+from orchestrator.celery import app
+from tenants.scope import TenantRef
+from tests.acceptance.conftest import StartWorker
+from tests.acceptance.runs import ended, start_run
+from tests.plugin import SERVERS
+from tests.waiting import wait_for
+
+
+def frame(**changes: Any) -> dict[str, Any]:
+    """A message for `executions.echo`, as Celery sends it, with changes."""
+    body = base64.b64encode(json.dumps([[], {}, {}]).encode()).decode()
+    properties = {"delivery_tag": "t", "delivery_info": {}, "body_encoding": "base64"}
+    headers = {"task": "executions.echo", "id": "i", "lang": "py", "argsrepr": "", "kwargsrepr": ""}
+    whole = {
+        "body": body, "content-type": "application/json", "content-encoding": "utf-8",
+        "headers": headers, "properties": properties,
+    }  # fmt: skip
+    return whole | changes
+
+
+def headers(**changes: Any) -> dict[str, Any]:
+    return frame(headers=frame()["headers"] | changes)
+
+
+def properties(**changes: Any) -> dict[str, Any]:
+    return frame(properties=frame()["properties"] | changes)
+
+
+def body(raw: bytes) -> dict[str, Any]:
+    return frame(body=base64.b64encode(raw).decode())
+
+
+GARBAGE: list[bytes] = [
+    b"garbage",
+    b"\xff\xfe\x00",
+    b"[" * 100_000,
+    b"9" * 5_000,
+    b"x" * 20_000_000,
+    *(
+        json.dumps(one).encode()
+        for one in [
+            None, 7, "text", [], {}, {"properties": {}}, {"properties": 1, "headers": {}},
+            frame(properties={}), frame(properties=[]), frame(headers=None), frame(headers=[]),
+            properties(delivery_tag=None), properties(delivery_tag=[]), properties(delivery_info=None),
+            properties(body_encoding="rot13"), properties(body_encoding=["x"]), properties(priority="x"),
+            properties(reply_to=7, correlation_id=[]),
+            frame(body=None), frame(body=7), frame(body="%%%"), frame(body={"a": 1}),
+            body(b"not json"), body(b"7"), body(b"[1]"), body(b'{"a": 1}'), body(b"[[], [], []]"), body(b"[1, 2, 3]"),
+            frame(**{"content-type": "application/x-python-serialize"}), frame(**{"content-type": ["x"]}),
+            frame(**{"content-encoding": "nonsense"}), frame(**{"content-type": None}),
+            headers(task=None), headers(task=[]), headers(task="os.system"), headers(id=[]), headers(id=None),
+            headers(compression="bzip2"), headers(compression="nonsense"),
+            headers(eta="soon"), headers(eta=[1]), headers(expires="never"), headers(expires={}),
+            headers(timelimit=7), headers(retries="x"), headers(group=[], root_id={}), headers(stamps=7, stamped_headers=7),
+            headers(lang=7), headers(meth=[]), headers(shadow={}), headers(kwargsrepr=[]), headers(origin=[]),
+        ]
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture
+def unchanged(start_worker: StartWorker, broker: "redis.Redis") -> None: ...
+
+
+def test_garbage_ends_no_worker_and_no_worker_tells_the_password(
+    acme: TenantRef, start_worker: StartWorker, broker: "redis.Redis"
+) -> None:
+    worker = start_worker()
+    row = worker.row()
+    assert row is not None
+    for raw in GARBAGE:
+        broker.lpush(row.lane, raw)
+        broker.publish("/0.celery.pidbox", raw)
+    wait_for(lambda: not broker.llen(row.lane), "the worker to have taken all of it")
+    assert ended(acme, start_run(acme, {"uses": "test.identity"})).worker == worker.name
+    assert worker.process.poll() is None
+    print(worker.log.read_text()[-60000:])
+    for name in sorted(Panel.meta):
+        if Panel.meta[name].type == "inspect":
+            print(name, app.control.broadcast(name, reply=True, timeout=0.5))
+    assert 0
