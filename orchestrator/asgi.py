@@ -8,8 +8,11 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 os.environ.setdefault("DATABASE_POOL_SIZE", "20")
 # Also the Celery application, so that web can publish.
+from orchestrator import env
 from orchestrator.celery import app as celery_app
+from orchestrator.processes import WEB
 from orchestrator.web.body_limit import limit_body
 
+env.require(WEB)
 celery_app.set_default()
 application = limit_body(get_asgi_application(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)

@@ -31,7 +31,7 @@ RULES: Mapping[str, str] = {
     f"(~lane.* +lpush +brpop +llen +del) (~*.celery.pidbox ~celeryev.* +lpush +brpop +llen +pexpire +del) {_BINDINGS} {_REMEMBERED}",
     # Asks workers by remote control, hears their events, shows how long their lanes are.
     FLOWER: f"{_CONNECTING} {_CHANNELS} {_LISTENING} +multi +exec "
-    f"(~lane.* +llen) (~*.reply.celery.pidbox ~celeryev.* +brpop +llen +pexpire +del) {_BINDINGS}",
+    f"(~lane.* ~celery +llen) (~*.reply.celery.pidbox ~celeryev.* +brpop +llen +pexpire +del) {_BINDINGS}",
 }
 ADMINISTRATOR = "~* &* +@all"
 

@@ -1,8 +1,10 @@
 """The environment of the process, read in this one place and typed.
 
 Every variable `X` may be given as `X_FILE`, the path of a file that holds the value (Docker and Kubernetes
-secrets). Without DATABASE_URL the process belongs to an embedded stack: the supervisor hands the values down, and a
-process started by hand beside it finds them in the stack's state file.
+secrets). Without DATABASE_URL the process belongs to an embedded stack: the supervisor hands down what the process may
+know, and a process started by hand beside it finds that in the stack's state file.
+
+Before the first value is read, the process is closed to others of the same user.
 """
 
 import json
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from secrets import token_urlsafe
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
@@ -19,6 +22,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from orchestrator.cache_url import cache_url
 from orchestrator.core.keyring import is_valid_key
+from orchestrator.core.undumpable import close_to_others
+from orchestrator.processes import Process
+from orchestrator.samples import sample_in
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 REDIS_SCHEMES = ("redis", "rediss", "unix")
@@ -47,11 +53,21 @@ class Env:
     task_packages: tuple[str, ...]
     node_paths: tuple[str, ...]
     resource_networks: tuple[str, ...]
+    own_addresses: tuple[tuple[str, int], ...]
     secrets_dir: str
     database_pool_size: int
     web_connections_per_address: int
     log_level: str
     ready_file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowerEnv:
+    """What Flower is told; the values of the platform are not read."""
+
+    redis_url: str
+    user: str
+    password: str
 
 
 def home(environ: Mapping[str, str]) -> Path:
@@ -68,19 +84,21 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
     """Read and check the environment; a missing or wrong value raises with the variable's name."""
     reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
     embedded = reader.flag("ISOLANE_EMBEDDED", default=not reader.text("DATABASE_URL", ""))
-    broker = redis_url(reader.required("REDIS_URL", embedded, ""))
+    broker = redis_url(reader.text("REDIS_URL", ""))
+    database = postgres_url("DATABASE_URL", reader.required("DATABASE_URL", embedded=embedded))
     concurrency = reader.integer("ISOLANE_WORKER_CONCURRENCY", 6, least=2)
     env = Env(
         embedded=embedded,
-        database_url=postgres_url("DATABASE_URL", reader.required("DATABASE_URL", embedded, "")),
+        database_url=database,
         database_owner_url=postgres_url(
             "DATABASE_OWNER_URL", reader.text("DATABASE_OWNER_URL", "")
         ),
         redis_url=broker,
         cache_url=cache_url(reader.text("ISOLANE_CACHE_URL", ""), broker=broker),
-        secret_key=reader.required("SECRET_KEY", embedded, token_urlsafe(50)),
-        encryption_keys=_keys(reader.required("ENCRYPTION_KEYS", embedded, "")),
-        base_host=reader.required("BASE_HOST", embedded, "localhost"),
+        # Without a platform nothing is signed that anybody will ever check.
+        secret_key=reader.text("SECRET_KEY", "" if database else token_urlsafe(50)),
+        encryption_keys=_keys(reader.text("ENCRYPTION_KEYS", "")),
+        base_host=reader.required("BASE_HOST", embedded=embedded, default="localhost"),
         allowed_hosts=reader.words("ALLOWED_HOSTS", ()),
         behind_tls=reader.flag("ISOLANE_BEHIND_TLS", default=not embedded),
         flower_user=reader.text("FLOWER_USER", "admin"),
@@ -95,6 +113,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         task_packages=reader.words("ISOLANE_TASK_PACKAGES", ()),
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),
         resource_networks=_networks(reader.words("ISOLANE_RESOURCE_NETWORKS", ())),
+        own_addresses=tuple(map(_host_and_port, reader.words("ISOLANE_OWN_ADDRESSES", ()))),
         secrets_dir=_absolute("ISOLANE_SECRETS_DIR", reader.text("ISOLANE_SECRETS_DIR", "")),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
         web_connections_per_address=reader.integer(
@@ -111,9 +130,29 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
     return env
 
 
+def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
+    """Read what Flower needs."""
+    reader = _Reader(_with_embedded_stack(environ))
+    return FlowerEnv(
+        redis_url=redis_url(reader.text("REDIS_URL", "")),
+        user=reader.text("FLOWER_USER", "admin"),
+        password=reader.text("FLOWER_PASSWORD", ""),
+    )
+
+
+def require(process: Process, environ: Mapping[str, str] | None = None) -> None:
+    """Refuse to go on without what this kind of process needs; without a database there is no platform to go on with."""
+    reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
+    if reader.text("DATABASE_URL", ""):
+        for name in process.needs:
+            reader.required(name, embedded=False)
+
+
 def _with_embedded_stack(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Add what a running embedded stack tells, unless the operator named servers."""
+    """Add what a running embedded stack tells, unless the operator named servers or that stack started this process."""
     if environ.get("DATABASE_URL") or environ.get("DATABASE_URL_FILE"):
+        return environ
+    if environ.get("ISOLANE_EMBEDDED"):
         return environ
     try:
         state = json.loads((home(environ) / "state.json").read_text())
@@ -125,21 +164,29 @@ def _with_embedded_stack(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 class _Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
+        close_to_others()
         self._environ = environ
 
     def text(self, name: str, default: str) -> str:
-        if value := self._environ.get(name, "").strip():
-            return value
-        if path := self._environ.get(f"{name}_FILE"):
-            try:
-                return Path(path).read_text().strip()
-            except OSError as error:
-                raise ImproperlyConfigured(
-                    f"{name}_FILE: cannot read {path!r}: {error.strerror}."
-                ) from None
-        return default
+        value = self._environ.get(name, "").strip() or self._of_file(name)
+        if sample := sample_in(name, value):
+            raise ImproperlyConfigured(
+                f"{name} has the published sample value {sample!r}, which everybody knows; set one of your own."
+            )
+        return value or default
 
-    def required(self, name: str, embedded: bool, default: str) -> str:  # noqa: FBT001 - private
+    def _of_file(self, name: str) -> str:
+        path = self._environ.get(f"{name}_FILE")
+        if not path:
+            return ""
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(
+                f"{name}_FILE: cannot read {path!r}: {error.strerror}."
+            ) from None
+
+    def required(self, name: str, *, embedded: bool, default: str = "") -> str:
         value = self.text(name, default if embedded else "")
         if not value and not embedded:
             raise ImproperlyConfigured(
@@ -199,6 +246,18 @@ def _networks(words: tuple[str, ...]) -> tuple[str, ...]:
         raise ImproperlyConfigured(
             f"ISOLANE_RESOURCE_NETWORKS: {error}; use networks such as 10.1.0.0/16 or fd00::/8."
         ) from None
+
+
+def _host_and_port(word: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(f"//{word}")
+        if parts.hostname and parts.port and parts.netloc == word and "@" not in word:
+            return parts.hostname, parts.port
+    except ValueError:
+        pass
+    raise ImproperlyConfigured(
+        f"ISOLANE_OWN_ADDRESSES: {word!r} is no host with a port; use words such as flower.internal:5555."
+    )
 
 
 def _absolute(name: str, value: str) -> str:

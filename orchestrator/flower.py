@@ -1,17 +1,25 @@
-"""Flower behind a login, read-only, with bounded memory, and without its two pages that know no login."""
+"""Flower behind a login, read-only, with bounded memory, and without its two pages that know no login.
+
+It has a Celery application of its own, which knows the broker and none of the platform's settings.
+"""
 
 from collections.abc import Collection, MutableMapping
+from secrets import token_urlsafe
 from typing import Any
 
+from celery import Celery
 from flower import urls
 from flower.app import Flower
 from flower.events import EventsState
 from flower.options import options
+from flower.utils import broker
 
-from orchestrator.celery import app
+from orchestrator import env
+from orchestrator.broker_options import broker_options
 from orchestrator.core.errors import Conflict
 from orchestrator.core.logs import limit_lines
 from orchestrator.flower_server import listen
+from orchestrator.lane_app import lane_app
 from orchestrator.web.descriptors import raise_descriptors
 
 MAX_TASKS = 5_000
@@ -64,18 +72,42 @@ class BoundedState(EventsState):  # type: ignore[misc]  # Flower has no types
         self._seen_types &= names
 
 
-def serve(*, address: str, port: int, user: str, password: str, cookie_secret: str) -> None:
+class BrokerOnSocket(broker.RedisSocket):  # type: ignore[misc]  # Flower has no types
+    """Looks at the lanes as the user in the broker's address; Flower's own leaves that out."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.redis.connection_pool.connection_kwargs["username"] = self.username
+
+
+def watching_app(redis_url: str) -> Celery:
+    """A Celery application that can ask workers and hear of them, and has no tasks."""
+    app = lane_app()
+    url = env.broker_url(redis_url)
+    app.conf.update(
+        broker_url=url,
+        broker_transport_options=broker_options(url),
+        accept_content=["json"],
+        task_ignore_result=True,
+        timezone="UTC",
+    )
+    return app
+
+
+def serve(*, address: str, port: int, user: str, password: str, redis_url: str) -> None:
     """Serve until stopped."""
     raise_descriptors()
     limit_lines()
+    broker.RedisSocket = BrokerOnSocket
     options.address = address
     options.port = port
     options.basic_auth = [f"{user}:{password}"]
     options.read_only = True
     options.purge_offline_workers = PURGE_OFFLINE_SECONDS
     urls.handlers[:] = [handler for handler in urls.handlers if path_of(handler) not in OPEN_PATHS]
-    settings = {**urls.settings, "cookie_secret": cookie_secret}
-    dashboard = Flower(capp=app, options=options, **settings)
+    # Cookies are for logins elsewhere, which are not offered.
+    settings = {**urls.settings, "cookie_secret": token_urlsafe(32)}
+    dashboard = Flower(capp=watching_app(redis_url), options=options, **settings)
     dashboard.events.state = BoundedState(
         inspected=dashboard.inspector.workers,
         max_tasks_in_memory=MAX_TASKS,

@@ -8,6 +8,7 @@ import django_stubs_ext
 from psycopg.conninfo import conninfo_to_dict
 
 from orchestrator import env as environment
+from orchestrator.broker_options import broker_options
 
 # Lets annotations such as ModelAdmin[Tenant] stand in running code.
 django_stubs_ext.monkeypatch()
@@ -216,26 +217,16 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker never gives its broker up
 CELERY_TASK_PUBLISH_RETRY = False
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # One try: a chain that could not be sent is sent again by the worker's loop, a consumer connects again by itself.
-    "max_retries": 0,
-    # A broker that takes connections and bytes but answers nothing: a command waits so long for its answer (several
-    # do, one after the other, when a worker stops), and so often a consumer that hears nothing is looked at.
-    "socket_timeout": 2,
-    "health_check_interval": 5,
-    "socket_connect_timeout": 5,
-    "socket_keepalive": not CELERY_BROKER_URL.startswith("redis+socket"),
-    # Nothing is acknowledged, so nobody has to look for what was not.
-    "ack_emulation": False,
-    # Messages have no priorities, so a lane is one list in Redis and not four.
-    "priority_steps": [0],
-}
+CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(CELERY_BROKER_URL)
 CELERY_TIMEZONE = "UTC"
 REDIS_URL = ENV.redis_url
 
 # --- What runs use: a cache that is never the broker, and the closed networks that their resources may lie in.
 CACHE_URL = ENV.cache_url
 RESOURCE_NETWORKS = ENV.resource_networks
+# Web and Flower, which no resource may be; web is also known by its host names, unless they stand for this machine.
+OWN_ADDRESSES = ENV.own_addresses
+OWN_DOMAIN = "" if EMBEDDED else BASE_HOST
 SECRETS_DIR = ENV.secrets_dir
 
 # --- Runs

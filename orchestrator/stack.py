@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from orchestrator import env
+from orchestrator import broker_users, env
 from orchestrator.cache_url import VARIABLE as CACHE_URL
 from orchestrator.embedded.child import Child
+from orchestrator.embedded.credentials import remove_credentials, write_credentials
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import choose_port
+from orchestrator.embedded.private_files import make_private_directory
 from orchestrator.embedded.secrets import Secrets, load_secrets
 from orchestrator.embedded.stack import EmbeddedServers
 from orchestrator.embedded.state import (
@@ -30,14 +32,30 @@ from orchestrator.embedded.state import (
 )
 from orchestrator.embedded.supervisor import Supervisor
 from orchestrator.preflight import external_servers
+from orchestrator.processes import (
+    BROKER,
+    CREDENTIALS,
+    FLOWER,
+    OPERATOR,
+    PROCESSES,
+    PROVISIONER,
+    WEB,
+    WORKER,
+    Process,
+    without_credentials,
+)
 
 ADDRESS = "127.0.0.1"
 LOCAL_HOST = "localhost"
 WORKER_STOP_SECONDS = 20.0
 READY_SECONDS = 60.0  # for all of them beside each other on a small machine
-OWNER_URL = ("DATABASE_OWNER_URL", "DATABASE_OWNER_URL_FILE")  # for the provisioner alone
-PROVISIONER = "provisioner"
-SECRET_PREFIX = "ISOLANE_SECRET_"  # noqa: S105 - of variables that hold secrets of tenants, for workers alone
+# Whoever types commands does what web does and, with a worker started by hand, what workers do.
+BROKER_USERS = {
+    WEB: broker_users.WEB,
+    WORKER: broker_users.WORKER,
+    FLOWER: broker_users.FLOWER,
+    OPERATOR: broker_users.WORKER,
+}
 Say = Callable[[str], None]
 
 
@@ -62,7 +80,8 @@ class Stack:
 
     supervisor: Supervisor
     secrets: Secrets
-    environment: Mapping[str, str]
+    settings: Mapping[str, str]  # for all processes, without credentials
+    credentials: Mapping[Process, Mapping[str, str]]  # where each kind of process finds its own
     web_url: str
     flower_url: str
     cache_address: str  # without its password
@@ -73,20 +92,25 @@ class Stack:
         """Let `isolane status`, `isolane down` and processes started by hand find this stack."""
         write_state(self.paths.state_file, self.describe())
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process started by hand beside the stack is told."""
+        return {**self.settings, **self.credentials[OPERATOR]}
+
+    def environment_of(self, process: Process) -> dict[str, str]:
+        """What a child of that kind is told: nothing secret, but where it finds its credentials."""
+        inherited = without_credentials(os.environ, process)
+        return {**inherited, **self.settings, **self.credentials[process]}
+
     def start_processes(self, workers: int) -> None:
         """Start all processes beside each other; then submissions are taken and run."""
-        child_env = {**os.environ, **self.environment}
-        owner_url = {name: child_env.pop(name) for name in OWNER_URL if name in child_env}
-        without_secrets = {
-            name: value for name, value in child_env.items() if not name.startswith(SECRET_PREFIX)
-        }
         web_port, flower_port = self.ports
         names = [f"worker-{number}" for number in range(1, workers + 1)]
         self.supervisor.start(
-            _web(without_secrets, web_port),
-            *(self._worker(child_env, name) for name in names),
-            self._provisioner(without_secrets | owner_url),
-            _flower(without_secrets, flower_port),
+            _web(self.environment_of(WEB), web_port),
+            *(self._worker(self.environment_of(WORKER), name) for name in names),
+            self._provisioner(self.environment_of(PROVISIONER)),
+            _flower(self.environment_of(FLOWER), flower_port),
         )
 
     def _worker(self, environ: Mapping[str, str], name: str) -> Child:
@@ -108,14 +132,14 @@ class Stack:
         )
 
     def _provisioner(self, environ: Mapping[str, str]) -> Child:
-        ready_file = self.paths.ready_file(PROVISIONER)
+        ready_file = self.paths.ready_file(PROVISIONER.name)
         ready_file.unlink(missing_ok=True)
         return Child(
-            name=PROVISIONER,
+            name=PROVISIONER.name,
             argv=(sys.executable, "-m", "orchestrator.cli", "provisioner"),
             env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
             cwd=env.PROJECT_ROOT,
-            ready=lambda: said_pid(ready_file) == str(self.supervisor.pids[PROVISIONER]),
+            ready=lambda: said_pid(ready_file) == str(self.supervisor.pids[PROVISIONER.name]),
             ready_timeout=READY_SECONDS,
         )
 
@@ -191,12 +215,14 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
             if servers:
                 servers.bootstrap()
             urls = external or _server_urls(servers)
-            started.append(_stack(supervisor, secrets, urls, options, say, paths))
+            broker_urls = _broker_urls(servers) if servers else {}
+            started.append(_stack(supervisor, secrets, urls, broker_urls, options, say, paths))
             try:
                 yield started[0]
             finally:
                 started.clear()
                 remove_state(paths.state_file)
+                remove_credentials(paths.credentials)
         if not options.durable:
             paths.remove()
 
@@ -212,28 +238,47 @@ def _server_urls(servers: EmbeddedServers | None) -> dict[str, str]:
     }
 
 
+def _broker_urls(servers: EmbeddedServers) -> dict[Process, str]:
+    return {process: servers.redis_url_of(user) for process, user in BROKER_USERS.items()}
+
+
 def _stack(
     supervisor: Supervisor,
     secrets: Secrets,
     urls: Mapping[str, str],
+    broker_urls: Mapping[Process, str],
     options: StackOptions,
     say: Say,
     paths: EmbeddedPaths,
 ) -> Stack:
     web_port = _port(options.web_port, "web", say)
     flower_port = _port(options.flower_port, "Flower", say)
-    environment = platform_environment(
-        os.environ, urls, secrets, resource_networks=options.resource_networks
-    )
+    cache_address = urlsplit(urls.get(CACHE_URL, "")).netloc.rpartition("@")[2]
+    environment = {
+        **platform_environment(
+            os.environ, urls, secrets, resource_networks=options.resource_networks
+        ),
+        "ISOLANE_OWN_ADDRESSES": " ".join(
+            filter(None, (f"{ADDRESS}:{web_port}", f"{ADDRESS}:{flower_port}", cache_address))
+        ),
+    }
     # Another base host need not lead here; this address is one in every embedded stack.
     host = LOCAL_HOST if environment["BASE_HOST"] == LOCAL_HOST else ADDRESS
+    make_private_directory(paths.credentials)
     return Stack(
         supervisor=supervisor,
         secrets=secrets,
-        environment=environment,
+        settings={name: environment[name] for name in environment if name not in CREDENTIALS},
+        credentials={
+            process: write_credentials(
+                paths.credentials / process.name,
+                credentials_of(process, environment, broker_urls.get(process, "")),
+            )
+            for process in PROCESSES
+        },
         web_url=f"http://{host}:{web_port}",
         flower_url=f"http://{host}:{flower_port}",
-        cache_address=urlsplit(urls.get(CACHE_URL, "")).netloc.rpartition("@")[2],
+        cache_address=cache_address,
         ports=(web_port, flower_port),
         paths=paths,
     )
@@ -263,6 +308,15 @@ def platform_environment(
         "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
         **{name: env.variable(environ, name) or value for name, value in made_up.items()},
     }
+
+
+def credentials_of(
+    process: Process, environment: Mapping[str, str], broker_url: str
+) -> dict[str, str]:
+    """Those values of the whole environment that this kind of process is given; its own address of the broker, if any."""
+    own = {BROKER: broker_url} if broker_url else {}
+    found = {**environment, **own}
+    return {name: found[name] for name in process.credentials if found.get(name)}
 
 
 def _port(preferred: int, what: str, say: Say) -> int:

@@ -3,9 +3,11 @@
 Timing: when a definition is saved (what can be seen without DNS) and when a placement opens (what its host stands for).
 Model: sync; `refusal`, `host_and_port` and `check_literal` decide, `resolve` asks DNS once.
 Guarantee: fails closed; all that a name stands for must be allowed, and the caller connects to the address it is given.
-Failure: AddressRefused names the definition's own host and never what lies behind it; HostUnknown may pass.
+Failure: AddressRefused names the definition's own host and never what lies behind it or why: one sentence for all, and
+the reason in the log, for operators. HostUnknown may pass.
 """
 
+import logging
 import re
 import socket
 import time
@@ -20,7 +22,7 @@ import psutil
 from django.conf import settings
 
 from orchestrator.core.errors import InvalidInput, Unavailable
-from resources.own_places import own_places
+from resources.own_places import WEB_PORT, is_web, own_places
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
@@ -35,7 +37,12 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64
 _SPECIAL = tuple(
     map(ip_network, ("192.0.0.0/24", "100.64.0.0/10", "64:ff9b:1::/48", "168.63.129.16/32"))
 )
-_OWN = "it is the platform's own; use a server of yours"
+_OWN = "it is the platform's own"
+_WAY_OUT = (
+    "it must be a server of yours, at a public address or in a network that the operator has opened by "
+    "ISOLANE_RESOURCE_NETWORKS"
+)
+logger = logging.getLogger(__name__)
 _FRESH_SECONDS = 30  # names of the platform's servers may come to stand for others
 
 
@@ -58,7 +65,14 @@ class AddressPolicy:
     networks: tuple[IpNetwork, ...] = ()
     own: frozenset[tuple[str, int]] = frozenset()  # address and port
     own_names: frozenset[tuple[str, int]] = frozenset()  # the same as they are configured
+    own_domain: str = ""  # web's host name, below which the tenants' lie
     machine: frozenset[str] = frozenset()  # this machine's addresses, beside loopback
+
+    def is_own_name(self, name: str, port: int) -> bool:
+        """Whether a server of the platform is known by this name."""
+        if any(name == own and port in {own_port, ANY_PORT} for own, own_port in self.own_names):
+            return True
+        return is_web(name, port or WEB_PORT, self.own_domain)
 
     def is_local(self, address: IpAddress) -> bool:
         """Whether a connection to it ends on this machine."""
@@ -80,7 +94,7 @@ class AddressPolicy:
 
 
 def refusal(address: str, port: int, policy: AddressPolicy) -> str:
-    """Why this address is not allowed; empty if it is."""
+    """Why this address is not allowed, for operators; empty if it is."""
     try:
         forms = list(_forms(ip_address(address.partition("%")[0])))
     except ValueError:
@@ -91,7 +105,7 @@ def refusal(address: str, port: int, policy: AddressPolicy) -> str:
     kind = _kind(meant) or ("an address of this machine" if policy.is_local(meant) else "")
     if not kind or policy.allows(meant):
         return ""
-    return f"it is {kind}; the operator can allow its network by ISOLANE_RESOURCE_NETWORKS"
+    return f"it is {kind}, in no network of ISOLANE_RESOURCE_NETWORKS"
 
 
 def host_and_port(resource_type: str, config: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -130,12 +144,17 @@ def resolve(host: str, port: int, policy: AddressPolicy) -> str:
 
 def policy_from_settings() -> AddressPolicy:
     """What holds in this process; asks DNS for the platform's own names, at most every half minute."""
-    places = own_places(settings.DATABASES.values(), (settings.REDIS_URL, settings.CACHE_URL))
+    places = own_places(
+        settings.DATABASES.values(),
+        (settings.REDIS_URL, settings.CACHE_URL),
+        settings.OWN_ADDRESSES,
+    )
     own, machine = _seen(places, int(time.monotonic() / _FRESH_SECONDS))
     return AddressPolicy(
         networks=_networks(tuple(settings.RESOURCE_NETWORKS)),
         own=own,
         own_names=places,
+        own_domain=settings.OWN_DOMAIN.lower(),
         machine=machine,
     )
 
@@ -168,12 +187,12 @@ def _seen(
 
 def _check(host: str, port: int, found: list[str], policy: AddressPolicy) -> None:
     name = host.lower().rstrip(".")
-    is_own = any(name == own and port in {own_port, ANY_PORT} for own, own_port in policy.own_names)
     reasons = (refusal(address, port, policy) for address in found)
-    if reason := _OWN if is_own else next(filter(None, reasons), ""):
+    if reason := _OWN if policy.is_own_name(name, port) else next(filter(None, reasons), ""):
         place = f"{host}:{port}" if port else host
+        logger.info("host %r refused: %s", place, reason, extra={"event": "ADDRESS_REFUSED"})
         raise AddressRefused(
-            f"host {place!r} is not allowed for a resource: {reason}.", field="host"
+            f"host {place!r} is not allowed for a resource: {_WAY_OUT}.", field="host"
         )
 
 

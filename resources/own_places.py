@@ -1,20 +1,34 @@
-"""Where the platform's own servers lie, by its settings. Pure."""
+"""Where the platform's own servers lie, web and Flower included, by its settings. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 LOCAL = "127.0.0.1"
+WEB_PORT = 443
+_WEB_PORTS = frozenset({80, WEB_PORT})
 _POSTGRES_PORT = 5432
 _REDIS_PORT = 6379
 
 
 def own_places(
-    databases: Iterable[Mapping[str, Any]], redis_urls: Iterable[str]
+    databases: Iterable[Mapping[str, Any]],
+    redis_urls: Iterable[str],
+    others: Iterable[tuple[str, int]] = (),
 ) -> frozenset[tuple[str, int]]:
     """Host and port of each; a server on a Unix socket may listen at its usual port of this machine, too."""
     found = {place for database in databases for place in _of_postgres(database)}
-    return frozenset(found | {_of_redis(url) for url in redis_urls if url})
+    found |= {_of_redis(url) for url in redis_urls if url}
+    return frozenset(found | {(_host(host), port) for host, port in others})
+
+
+def is_web(name: str, port: int, domain: str) -> bool:
+    """Whether web answers there: at the platform's own host name and those below it, behind whatever proxy.
+
+    By name alone: others may be served at the proxy's address, too.
+    """
+    below = name == domain or name.endswith(f".{domain}")
+    return bool(domain) and below and port in _WEB_PORTS
 
 
 def _of_postgres(database: Mapping[str, Any]) -> Iterable[tuple[str, int]]:

@@ -74,7 +74,7 @@ COMMANDS = {
         help="Make, migrate and delete tenants' schemas, until stopped.",
         quiet=False,
     ),
-    "flower": Entry(at="servers:flower", help="Serve Flower behind a login."),
+    "flower": Entry(at="flower:flower", help="Serve Flower behind a login.", django=False),
     "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),
 }
 

@@ -10,6 +10,7 @@ from orchestrator import env
 from orchestrator.core.errors import Unavailable
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import read_running
+from orchestrator.processes import OPERATOR, PROVISIONER, Process
 
 
 def has_platform() -> bool:
@@ -27,10 +28,19 @@ def require_platform() -> None:
 class PlatformCommand(click.Command):
     """A command that needs a platform."""
 
+    process: Process = OPERATOR  # whose credentials it needs
+
     def invoke(self, ctx: click.Context) -> Any:
         """Ask for it after the arguments are read."""
         require_platform()
+        env.require(self.process)
         return super().invoke(ctx)
+
+
+class OwnerCommand(PlatformCommand):
+    """A command that works on schemas and roles, and needs no more than that takes."""
+
+    process = PROVISIONER
 
 
 class PlatformGroup(click.Group):

@@ -1,22 +1,21 @@
-"""`isolane migrate`, `isolane provisioner` and `isolane flower`: single processes for production."""
+"""`isolane migrate` and `isolane provisioner`: single processes for production."""
 
 import os
 import signal
 from pathlib import Path
 
 import click
+
 from django.conf import settings
 
-from orchestrator.cli.platform import PlatformCommand
+from orchestrator.cli.platform import OwnerCommand
 from orchestrator.cli.texts import plain
-from orchestrator.core.errors import Unavailable
-from orchestrator.flower import serve
 from tenants.exposure import exposures
 from tenants.provisioner import Provisioner
 from tenants.provisioning import migrate as migrate_all
 
 
-@click.command(cls=PlatformCommand)
+@click.command(cls=OwnerCommand)
 def migrate() -> None:
     """Bring public, the template and every tenant's schema up to date (needs DATABASE_OWNER_URL).
 
@@ -35,7 +34,7 @@ def migrate() -> None:
     click.echo("All schemas are up to date.")
 
 
-@click.command(cls=PlatformCommand)
+@click.command(cls=OwnerCommand)
 def provisioner() -> None:
     """Make, migrate and delete tenants' schemas and roles until stopped (needs DATABASE_OWNER_URL).
 
@@ -51,19 +50,3 @@ def provisioner() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: process.stop())
     process.run()
-
-
-@click.command(cls=PlatformCommand)
-@click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=5555, show_default=True, type=click.IntRange(1, 65535))
-def flower(address: str, port: int) -> None:
-    """Serve Flower: login required, read-only, without its unprotected pages."""
-    if not settings.ENV.flower_password:
-        raise Unavailable("FLOWER_PASSWORD is not set; Flower is not served without a login.")
-    serve(
-        address=address,
-        port=port,
-        user=settings.ENV.flower_user,
-        password=settings.ENV.flower_password,
-        cookie_secret=settings.SECRET_KEY,
-    )

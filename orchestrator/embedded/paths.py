@@ -44,6 +44,11 @@ class EmbeddedPaths:
         return self.home / "secrets.json"
 
     @property
+    def credentials(self) -> Path:
+        """Where each kind of process finds its credentials, a file for each."""
+        return self.home / "credentials"
+
+    @property
     def lock_file(self) -> Path:
         return self.home / "lock"
 

@@ -9,6 +9,7 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from orchestrator.core.undumpable import close_to_others
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.private_files import create_private, replace_private
 
@@ -46,6 +47,7 @@ class Secrets:
 
 def load_secrets(path: Path) -> Secrets:
     """The secrets kept in `path` (0600), generated on first use; later additions are filled in."""
+    close_to_others()
     if not path.exists():
         create_private(path, _encode(Secrets()))
     kept = _read(path)

@@ -30,7 +30,7 @@ class StackState:
     docs_url: str = ""
     flower_url: str = ""
     cache_address: str = ""
-    # What a process started by hand beside the stack needs; orchestrator.env reads it.
+    # What a process started by hand beside the stack needs, credentials as files; orchestrator.env reads it.
     environment: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, int] = field(default_factory=dict)
     nodes: Mapping[str, str] = field(default_factory=dict)  # what runs call the workers among them
@@ -53,7 +53,7 @@ def own_start_time() -> float:
 
 
 def write_state(path: Path, state: StackState) -> None:
-    """Publish `state` (0600; it holds connection URLs with passwords)."""
+    """Publish `state` (0600; it tells where credentials lie)."""
     replace_private(path, json.dumps(asdict(state), indent=2) + "\n")
 
 
