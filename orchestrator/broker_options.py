@@ -6,7 +6,7 @@ from typing import Any
 def broker_options(broker_url: str) -> dict[str, Any]:
     """Options of the transport to the broker at this address."""
     return {
-        # One try: a chain that could not be sent is sent again by the worker's loop, a consumer connects again by itself.
+        # One try: a chain that could not be sent is sent again by the worker's loop, a consumer connects by itself.
         "max_retries": 0,
         # A broker that takes connections and bytes but answers nothing: a command waits so long for its answer (several
         # do, one after the other, when a worker stops), and so often a consumer that hears nothing is looked at.

@@ -1,16 +1,16 @@
 """What each kind of process may do at the broker, as access control lists of Redis. Pure.
 
-`python -m orchestrator.broker_users` prints `deploy/redis-users.acl`, with placeholders for the hashes of the passwords.
+`python -m orchestrator.broker_users` prints `deploy/redis-users.acl`, with a place for the hash of each password.
 
-Names of keys and channels are kombu's; `lane.*` are the workers' own, and under `isolane:*` web remembers things. Brackets
-bind commands to keys: who may read how long a lane is need not be able to write to it. The number before a channel is that
-of the database; what is subscribed to must stand here letter for letter.
+Names of keys and channels are kombu's; `lane.*` are the workers' own, and under `isolane:*` web remembers things.
+Brackets bind commands to keys: who may read how long a lane is need not be able to write to it. The number in front of
+a channel is that of the database; what is subscribed to must stand here letter for letter.
 """
 
 import sys
 from collections.abc import Mapping
 
-WEB, WORKER, FLOWER = "isolane_web", "isolane_worker", "isolane_flower"
+WEB, WORKER, FLOWER, ADMINISTRATOR = "isolane_web", "isolane_worker", "isolane_flower", "default"
 
 _CONNECTING = "+ping +select +client|setinfo +client|setname"
 _REMEMBERED = "(~isolane:* +get +set +incr +expire +ttl +del +eval +evalsha)"
@@ -19,23 +19,31 @@ _BINDINGS = (
     "+time +script|load +script|exists "
     "(~_kombu.binding* +sadd +srem +smembers +zadd +zrem +zrangebyscore +exists +del +evalsha)"
 )
-_CHANNELS = "&/0.celery.pidbox &/0.celeryev/*"
-_LISTENING = "+publish +psubscribe +punsubscribe"
+_CHANNELS = "&/0.celery.pidbox &/0.celeryev/* +publish +psubscribe +punsubscribe +multi +exec"
 
 RULES: Mapping[str, str] = {
     # Wakes workers by a message on their lane; remembers idempotency keys and failed logins.
     WEB: f"{_CONNECTING} (~lane.* +lpush) {_REMEMBERED}",
     # Consumes its lane, sends chains to others', deletes those of the dead; tells events, answers remote control.
     # It may all that web may, so that an operator's commands can be given its login.
-    WORKER: f"{_CONNECTING} {_CHANNELS} &/0.celeryev/worker.* {_LISTENING} +multi +exec +scan "
-    f"(~lane.* +lpush +brpop +llen +del) (~*.celery.pidbox ~celeryev.* +lpush +brpop +llen +pexpire +del) {_BINDINGS} {_REMEMBERED}",
+    WORKER: f"{_CONNECTING} {_CHANNELS} &/0.celeryev/worker.* +scan (~lane.* +lpush +brpop +llen +del) "
+    f"(~*.celery.pidbox ~celeryev.* +lpush +brpop +llen +pexpire +del) {_BINDINGS} {_REMEMBERED}",
     # Asks workers by remote control, hears their events, shows how long their lanes are.
-    FLOWER: f"{_CONNECTING} {_CHANNELS} {_LISTENING} +multi +exec "
-    f"(~lane.* ~celery +llen) (~*.reply.celery.pidbox ~celeryev.* +brpop +llen +pexpire +del) {_BINDINGS}",
+    FLOWER: f"{_CONNECTING} {_CHANNELS} (~lane.* ~celery +llen) "
+    f"(~*.reply.celery.pidbox ~celeryev.* +brpop +llen +pexpire +del) {_BINDINGS}",
+    ADMINISTRATOR: "~* &* +@all",
 }
-ADMINISTRATOR = "~* &* +@all"
 
 
 def line(user: str, password: str) -> str:
-    """One user as a file of users or a configuration has it; `password` with its `>` or as a hash with its `#`."""
-    return f"user {user} reset on {password} {RULES.get(user, ADMINISTRATOR)}"
+    """One user as a configuration or a file of users has it; the password behind `>`, or its SHA-256 behind `#`."""
+    return f"user {user} reset on {password} {RULES[user]}"
+
+
+def template() -> str:
+    """A file of users in which the hashes are missing; Redis does not load it as it is."""
+    return "".join(f"{line(user, f'#<sha256 of the password of {user}>')}\n" for user in RULES)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(template())

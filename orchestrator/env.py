@@ -141,7 +141,7 @@ def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
 
 
 def require(process: Process, environ: Mapping[str, str] | None = None) -> None:
-    """Refuse to go on without what this kind of process needs; without a database there is no platform to go on with."""
+    """Refuse to go on without what this kind of process needs; without a database there is no platform to speak of."""
     reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
     if reader.text("DATABASE_URL", ""):
         for name in process.needs:

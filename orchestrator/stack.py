@@ -313,7 +313,7 @@ def platform_environment(
 def credentials_of(
     process: Process, environment: Mapping[str, str], broker_url: str
 ) -> dict[str, str]:
-    """Those values of the whole environment that this kind of process is given; its own address of the broker, if any."""
+    """What this kind of process is given of the whole environment, with its own address of the broker if it has one."""
     own = {BROKER: broker_url} if broker_url else {}
     found = {**environment, **own}
     return {name: found[name] for name in process.credentials if found.get(name)}
