@@ -22,9 +22,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from orchestrator.cache_url import cache_url
 from orchestrator.core.keyring import is_valid_key
+from orchestrator.core.samples import sample_in
 from orchestrator.core.undumpable import close_to_others
 from orchestrator.processes import Process
-from orchestrator.samples import sample_in
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 REDIS_SCHEMES = ("redis", "rediss", "unix")

@@ -1,6 +1,9 @@
 """Flower behind a login, read-only, with bounded memory, and without its two pages that know no login.
 
 It has a Celery application of its own, which knows the broker and none of the platform's settings.
+
+Timing: a long-running process of its own. Model: an event loop of Tornado's, and threads that ask the workers.
+Guarantee: best-effort; it shows what it has heard since its start. Failure: a port that is taken is one line.
 """
 
 from collections.abc import Collection, MutableMapping

@@ -1,4 +1,8 @@
-"""Celery as this platform uses it: messages are wake-ups on lanes, in workers, web and Flower alike."""
+"""Celery as this platform uses it: messages are wake-ups on lanes, in workers, web and Flower alike.
+
+Timing: import-time, definitions only. Model: sync. Guarantee: at-least-once, by whoever sends again what was not taken.
+Failure: bubble.
+"""
 
 from collections.abc import Callable
 from functools import cached_property, partial

@@ -8,3 +8,7 @@ class TenantsConfig(AppConfig):
 
     name = "tenants"
     verbose_name = "Tenants"
+
+    def ready(self) -> None:
+        """Have the platform's settings checked."""
+        from orchestrator.core import checks  # noqa: F401, PLC0415 - registers itself

@@ -181,7 +181,7 @@ def test_a_host_name_that_stands_for_the_platform_is_refused_when_a_run_opens_it
         declared = {"web": {"type": "http_api", "definition": "inside"}}
         run = ended(tenant, start_run(tenant, attack("resource", name="web"), resources=declared))
         assert (run.state, run.code) == ("failed", "POLICY_VIOLATION")
-        assert "the platform's own" in run.message
+        assert "is not allowed for a resource" in run.message
 
 
 # --- secrets in all that a step can say

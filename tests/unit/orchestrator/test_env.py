@@ -8,6 +8,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from orchestrator import env
+from orchestrator.core.samples import ENCRYPTION_KEY
+from orchestrator.processes import PROCESSES, Process
 
 KEY = "a2V5" * 10 + "a2U="
 PRODUCTION = {
@@ -35,13 +37,27 @@ def test_what_production_names_is_used(tmp_path: Path) -> None:
     assert found.base_host == "isolane.example.com"
 
 
-@pytest.mark.parametrize("name", ["REDIS_URL", "SECRET_KEY", "ENCRYPTION_KEYS", "BASE_HOST"])
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process.name)
 @pytest.mark.parametrize("value", ["", "  "])
-def test_what_production_must_name_is_asked_for(tmp_path: Path, name: str, value: str) -> None:
-    with pytest.raises(
-        ImproperlyConfigured, match=f"^{name} is not set. Set {name} or {name}_FILE"
-    ):
-        read(tmp_path, **{name: value})
+def test_what_a_process_needs_is_asked_for(tmp_path: Path, process: Process, value: str) -> None:
+    whole = {"ISOLANE_HOME": str(tmp_path), **PRODUCTION, "FLOWER_PASSWORD": "f"}
+    env.require(process, {name: whole.get(name, "") for name in ("ISOLANE_HOME", *process.needs)})
+    for name in set(process.needs) - {"DATABASE_URL"}:
+        with pytest.raises(
+            ImproperlyConfigured, match=f"^{name} is not set. Set {name} or {name}_FILE"
+        ):
+            env.require(process, {**whole, name: value})
+
+
+def test_what_a_process_does_not_need_may_be_missing(tmp_path: Path) -> None:
+    least = {name: PRODUCTION[name] for name in ("DATABASE_URL", "BASE_HOST")}
+    found = env.read({"ISOLANE_HOME": str(tmp_path), **least})
+    assert (found.redis_url, found.secret_key, found.encryption_keys) == ("", "", ())
+
+
+def test_the_host_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^BASE_HOST is not set"):
+        read(tmp_path, BASE_HOST="")
 
 
 def test_the_database_must_be_named_unless_it_is_embedded(tmp_path: Path) -> None:
@@ -122,6 +138,7 @@ def test_a_wrong_encryption_key_is_named_by_its_place_only(tmp_path: Path) -> No
     [
         ("redis://h/0", "redis://h/0", "redis://h/0"),
         ("unix://:pw@/s.sock", "unix://:pw@/s.sock", "redis+socket://:pw@/s.sock"),
+        ("unix://me:pw@/s.sock", "unix://me:pw@/s.sock", "redis+socket://me:pw@/s.sock"),
         ("redis+socket:///s.sock", "unix:///s.sock", "redis+socket:///s.sock"),
     ],
 )
@@ -147,6 +164,36 @@ def test_capacity_leaves_threads_for_duplicates(
 def test_capacity_must_be_smaller_than_concurrency(tmp_path: Path, capacity: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=r"ISOLANE_WORKER_CAPACITY .* must be smaller"):
         read(tmp_path, ISOLANE_WORKER_CONCURRENCY="4", ISOLANE_WORKER_CAPACITY=capacity)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SECRET_KEY", "change-me-to-fifty-or-more-random-characters-0123456789abcdef"),
+        ("ENCRYPTION_KEYS", f"{KEY},{ENCRYPTION_KEY}"),
+        ("FLOWER_PASSWORD", "change-me"),
+        ("DATABASE_URL", "postgresql://isolane_login:change-me@db.example.com/isolane"),
+        ("DATABASE_URL", "host=db.example.com password=change-me"),
+        ("DATABASE_OWNER_URL", "postgresql://isolane_owner:change%2Dme@db.example.com/isolane"),
+        ("REDIS_URL", "rediss://isolane_web:change-me@broker.example.com:6379/0"),
+        ("ISOLANE_CACHE_URL", "rediss://:Change-Me@cache.example.com:6379/0"),
+    ],
+)
+def test_published_sample_values_are_refused_by_name(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} has the published sample value"):
+        read(tmp_path, **{name: value})
+    file = tmp_path / "secret"
+    file.write_text(value)
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} has the published sample value"):
+        read(tmp_path, **{name: "", f"{name}_FILE": str(file)})
+
+
+@pytest.mark.parametrize("wrong", ["flower.internal", "flower:x", "u:p@flower:1", "http://f:1"])
+def test_an_own_address_has_a_host_and_a_port(tmp_path: Path, wrong: str) -> None:
+    found = read(tmp_path, ISOLANE_OWN_ADDRESSES="flower.internal:5555, [::1]:8000").own_addresses
+    assert found == (("flower.internal", 5555), ("::1", 8000))
+    with pytest.raises(ImproperlyConfigured, match=r"^ISOLANE_OWN_ADDRESSES: .* no host with a"):
+        read(tmp_path, ISOLANE_OWN_ADDRESSES=wrong)
 
 
 # --- what runs use
@@ -229,6 +276,13 @@ def test_a_running_stack_is_found_by_its_state_file(tmp_path: Path) -> None:
 def test_a_named_database_counts_more_than_a_running_stack(tmp_path: Path) -> None:
     write_state(tmp_path, REDIS_URL="redis://embedded")
     assert read(tmp_path).redis_url == PRODUCTION["REDIS_URL"]
+
+
+def test_what_the_supervisor_started_looks_for_nothing_more(tmp_path: Path) -> None:
+    write_state(tmp_path, SECRET_KEY="of the operator", REDIS_URL="redis://operator")
+    own = {"ISOLANE_HOME": str(tmp_path), "ISOLANE_EMBEDDED": "1", "REDIS_URL": "redis://own"}
+    assert env.read(own).secret_key != "of the operator"
+    assert env.read_flower(own) == env.FlowerEnv(redis_url="redis://own", user="admin", password="")
 
 
 def test_an_unreadable_state_file_is_no_stack(tmp_path: Path) -> None:

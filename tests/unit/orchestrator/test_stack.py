@@ -8,7 +8,8 @@ import pytest
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.secrets import Secrets
-from orchestrator.stack import Stack, platform_environment
+from orchestrator.processes import CREDENTIALS, FLOWER, PROCESSES, PROVISIONER, WORKER
+from orchestrator.stack import Stack, credentials_of, platform_environment
 
 URLS = {"DATABASE_URL": "postgresql://db/shop", "REDIS_URL": "redis://broker/0"}
 
@@ -62,13 +63,56 @@ def starting(supervisor: Any, home: Path) -> Stack:
     return Stack(
         supervisor=supervisor,
         secrets=Secrets(),
-        environment={"ISOLANE_CACHE_URL": "redis://:hunter2@127.0.0.1:7/0"},
+        settings={"BASE_HOST": "localhost"},
+        credentials={
+            process: {f"{name}_FILE": f"{process.name}/{name}" for name in process.credentials}
+            for process in PROCESSES
+        },
         web_url="",
         flower_url="",
         cache_address="127.0.0.1:7",
         ports=(1, 2),
         paths=EmbeddedPaths(home),
     )
+
+
+def test_each_process_is_told_where_its_own_credentials_lie_and_inherits_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*CREDENTIALS, "ISOLANE_API_KEY"):
+        monkeypatch.setenv(name, "hunter2")
+        monkeypatch.setenv(f"{name}_FILE", "elsewhere")
+    supervisor: Any = Starting()
+    starting(supervisor, tmp_path).start_processes(1)
+    for child in supervisor.children.values():
+        assert "hunter2" not in child.env.values()
+        found = {name for name in CREDENTIALS if f"{name}_FILE" in child.env}
+        expected = {
+            "web": {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ENCRYPTION_KEYS"},
+            "worker-1": {"DATABASE_URL", "REDIS_URL", "ENCRYPTION_KEYS", "ISOLANE_CACHE_URL"},
+            "provisioner": {"DATABASE_URL", "DATABASE_OWNER_URL"},
+            "flower": {"REDIS_URL", "FLOWER_PASSWORD"},
+        }
+        assert found == expected[child.name]
+        own = child.name.partition("-")[0]
+        assert {child.env[f"{name}_FILE"] for name in found} == {f"{own}/{name}" for name in found}
+
+
+def test_a_process_gets_no_more_of_the_values_than_its_row_says() -> None:
+    whole = {name: name.lower() for name in CREDENTIALS}
+    assert credentials_of(FLOWER, whole, "own") == {
+        "REDIS_URL": "own",
+        "FLOWER_PASSWORD": "flower_password",
+    }
+    assert credentials_of(PROVISIONER, whole, "") == {
+        "DATABASE_URL": "database_url",
+        "DATABASE_OWNER_URL": "database_owner_url",
+    }
+    assert credentials_of(WORKER, {**whole, "ISOLANE_CACHE_URL": ""}, "") == {
+        "DATABASE_URL": "database_url",
+        "REDIS_URL": "redis_url",
+        "ENCRYPTION_KEYS": "encryption_keys",
+    }
 
 
 def test_secrets_of_tenants_reach_the_workers_alone(
@@ -84,19 +128,6 @@ def test_secrets_of_tenants_reach_the_workers_alone(
     assert having == {"worker-1", "worker-2"}
     for child in supervisor.children.values():
         assert child.env["ISOLANE_SECRETS_DIR"] == "/run/secrets"
-        assert child.env["ISOLANE_CACHE_URL"] == "redis://:hunter2@127.0.0.1:7/0"
-
-
-@pytest.mark.parametrize("name", ["DATABASE_OWNER_URL", "DATABASE_OWNER_URL_FILE"])
-def test_the_owners_url_reaches_the_provisioner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv(name, "postgresql://isolane_owner:hunter2@db/shop")
-    supervisor: Any = Starting()
-    starting(supervisor, tmp_path).start_processes(2)
-
-    having = {one.name for one in supervisor.children.values() if name in (one.env or {})}
-    assert having == {"provisioner"}
 
 
 def test_a_provisioner_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:
@@ -116,13 +147,17 @@ def test_a_provisioner_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path
     assert stack.node_names() == {}
 
 
-def test_the_state_holds_no_secret_of_a_tenant_and_shows_the_cache_without_its_password(
+def test_the_state_tells_where_an_operator_finds_all_and_shows_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ISOLANE_SECRET_ACME__BILLING_PASSWORD", "hunter3")
     state = starting(Starting(), tmp_path).describe()
     assert "hunter3" not in repr(state)
     assert state.cache_address == "127.0.0.1:7"
+    assert state.environment == {
+        "BASE_HOST": "localhost",
+        **{f"{name}_FILE": f"operator/{name}" for name in CREDENTIALS},
+    }
 
 
 def test_a_worker_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
@@ -207,7 +208,7 @@ def test_a_literal_is_refused_at_once(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["db.internal", "DB.Internal.", "10.0.0.5"])
 def test_the_platform_s_names_are_refused_at_once(host: str) -> None:
-    with pytest.raises(AddressRefused, match="platform's own"):
+    with pytest.raises(AddressRefused, match="is not allowed"):
         check_literal("database", {"host": host}, OPEN)
     check_literal("database", {"host": host, "port": 5433}, OPEN)
 
@@ -226,6 +227,27 @@ def test_names_are_left_to_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [socket.AI_NUMERICHOST]
 
 
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("db.internal", "the platform's own"), ("10.0.0.5", "the platform's own"), ("127.0.0.1", "a loopback address"),
+        ("10.9.9.9", "a private or reserved address"), ("169.254.169.254", "a link-local address"),
+        ("192.168.1.7", "a private or reserved address"),
+    ],
+)  # fmt: skip
+def test_one_sentence_for_all_that_is_refused_and_the_reason_in_the_log(
+    host: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "resources.addresses")
+    with pytest.raises(AddressRefused) as caught:
+        check_literal("database", {"host": host}, replace(OPEN, networks=()))
+    assert caught.value.detail.replace(host, "HOST") == (
+        "host 'HOST:5432' is not allowed for a resource: it must be a server of yours, at a public address or in a"
+        " network that the operator has opened by ISOLANE_RESOURCE_NETWORKS."
+    )
+    assert reason in caplog.text
+
+
 # --- what a name stands for
 def test_a_name_is_resolved_to_one_address(dns: Answers) -> None:
     dns("db.test", "8.8.8.8", "8.8.4.4")
@@ -241,7 +263,7 @@ def test_a_name_is_refused_for_any_of_its_addresses_without_telling_which(dns: A
 
 def test_a_customer_s_name_for_the_platform_s_server_is_refused(dns: Answers) -> None:
     dns("innocent.test", "10.0.0.5")
-    with pytest.raises(AddressRefused, match="platform's own") as caught:
+    with pytest.raises(AddressRefused, match="is not allowed") as caught:
         resolve("innocent.test", 5432, OPEN)
     assert "10.0.0.5" not in str(caught.value)
     assert "db.internal" not in str(caught.value)
@@ -249,12 +271,12 @@ def test_a_customer_s_name_for_the_platform_s_server_is_refused(dns: Answers) ->
 
 def test_the_platform_s_name_is_refused_whatever_it_stands_for(dns: Answers) -> None:
     dns("db.internal", "8.8.8.8")
-    with pytest.raises(AddressRefused, match="platform's own"):
+    with pytest.raises(AddressRefused, match="is not allowed"):
         resolve("db.internal", 5432, OPEN)
 
 
 def test_odd_notations_are_what_they_stand_for() -> None:
-    with pytest.raises(AddressRefused, match="loopback"):
+    with pytest.raises(AddressRefused, match="is not allowed"):
         resolve("127.1", 5432, STRICT)
 
 
@@ -289,6 +311,22 @@ def test_the_policy_knows_the_servers_of_the_settings(platform: Settings, dns: A
     assert refusal("10.0.0.1", 5432, policy) == ""
     assert refusal("127.0.0.1", 5433, policy) == ""
     assert refusal("192.168.0.1", 5433, policy)
+
+
+def test_web_and_flower_are_the_platform_s_own(platform: Settings, dns: Answers) -> None:
+    for name in ("broker.internal", "cache.internal", "db.internal"):
+        dns(name, "10.0.0.1")
+    platform.OWN_ADDRESSES = (("127.0.0.1", 8000), ("flower.internal", 5555))
+    platform.OWN_DOMAIN = "Isolane.example.com"
+    dns("flower.internal", "10.0.0.7")
+    policy = policy_from_settings()
+    for address, port in (("127.0.0.1", 8000), ("::1", 8000), ("10.0.0.7", 5555)):
+        assert "platform's own" in refusal(address, port, policy)
+    for url in ("https://isolane.example.com", "http://ACME.isolane.example.com."):
+        with pytest.raises(AddressRefused):
+            check_literal("http_api", {"base_url": url}, policy)
+    for url in ("https://isolane.example.com:8443", "https://notisolane.example.com"):
+        check_literal("http_api", {"base_url": url}, policy)
 
 
 def test_names_that_change_are_asked_again(

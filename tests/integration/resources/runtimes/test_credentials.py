@@ -75,7 +75,7 @@ def account(request: pytest.FixtureRequest) -> Account:
 @pytest.fixture
 def home(account: Account) -> Iterator[Path]:
     """Where that user may write, with a way to it."""
-    path = Path(tempfile.mkdtemp(dir="/tmp", prefix="isolane-host-"))  # noqa: S108 - its own
+    path = Path(tempfile.mkdtemp(dir="/tmp", prefix="isolane-host-"))
     os.chown(path, account.uid, -1)
     yield path
     shutil.rmtree(path)

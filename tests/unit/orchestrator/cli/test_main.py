@@ -56,7 +56,8 @@ def test_an_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_missing_settings_are_one_line(tmp_path: Path) -> None:
-    refused = isolane(tmp_path, "tenants", "list", DATABASE_URL="postgresql://nowhere/x")
+    named = {"DATABASE_URL": "postgresql://nowhere/x", "BASE_HOST": "isolane.example.com"}
+    refused = isolane(tmp_path, "tenants", "list", **named)
     assert refused.returncode == 2
     assert refused.stdout == ""
     assert refused.stderr.startswith("Error: REDIS_URL is not set.")
