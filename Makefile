@@ -58,11 +58,12 @@ format: $(VENV)/dev.stamp ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: ## write constraints.txt anew from what a fresh environment resolves to
+lock: ## write constraints.txt and deploy/requirements.lock anew from what a fresh environment resolves to
 	rm -rf .lock && $(PYTHON) -m venv .lock
 	PIP_CONSTRAINT= .lock/bin/python -m pip install --quiet '.[embedded,dev]' 'setuptools>=77'
 	{ echo "# Exact versions of everything that gets installed; 'make lock' writes it. It names no index."; \
 	  .lock/bin/python -m pip list --format=freeze --exclude pip --exclude isolane; } > constraints.txt
+	.lock/bin/python -m orchestrator.lock
 	rm -rf .lock
 
 clean: ## remove the environment and caches; the data of 'make up' stays

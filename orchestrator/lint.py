@@ -7,8 +7,12 @@ nothing. Failure: continue; all checks run, and the exit code is 1 if one failed
 import os
 import subprocess
 import sys
+from secrets import token_urlsafe
+
+from cryptography.fernet import Fernet
 
 from orchestrator.env import PROJECT_ROOT
+from orchestrator.processes import CREDENTIALS
 
 EXAMPLE = PROJECT_ROOT / "deploy" / "production.env.example"
 CHECKS = (
@@ -19,12 +23,26 @@ CHECKS = (
 
 
 def production_environment() -> dict[str, str]:
-    """The environment that the example file describes, and nothing else that could decide."""
+    """The environment that the example file describes, and nothing else that could decide.
+
+    In place of the files with credentials, which are not here: values that nobody uses elsewhere.
+    """
     lines = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if "=" in line]
     values = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
-    # Without the owner no check has a reason to look for a server.
-    del values["DATABASE_OWNER_URL"]
-    return {"PATH": os.environ.get("PATH", ""), **values}
+    for name in CREDENTIALS:
+        del values[f"{name}_FILE"]
+    return {"PATH": os.environ.get("PATH", ""), **values, **_stand_ins()}
+
+
+def _stand_ins() -> dict[str, str]:
+    password = token_urlsafe(24)
+    return {
+        # Without the owner no check has a reason to look for a server.
+        "DATABASE_URL": f"postgresql://isolane_login:{password}@db.example.com/isolane",
+        "REDIS_URL": f"rediss://isolane_web:{password}@broker.example.com:6379/0",
+        "SECRET_KEY": token_urlsafe(50),
+        "ENCRYPTION_KEYS": Fernet.generate_key().decode(),
+    }
 
 
 def main() -> int:

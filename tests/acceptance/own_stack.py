@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import psycopg
 
+from orchestrator.broker_users import WEB, WORKER
 from orchestrator.embedded.child import Child, ChildProcess, log_path, log_tail
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import ReservedPort
@@ -162,7 +163,7 @@ def own_stack(home: Path, **settings: str) -> Iterator[OwnStack]:
         yield OwnStack(
             postgres=postgres,
             redis=redis,
-            web=member(_web(environ, port.number)),
+            web=member(_web({**environ, "REDIS_URL": servers.redis_url_of(WEB)}, port.number)),
             worker=member(_worker(environ, ready_file), ready_file=ready_file),
             url=f"http://{ADDRESS}:{port.number}",
             superuser_url=servers.superuser_url,
@@ -180,7 +181,7 @@ def _member(stack: ExitStack, logs: Path, child: Child, **options: Any) -> Membe
 def _environment(servers: EmbeddedServers, settings: Mapping[str, str]) -> dict[str, str]:
     urls = {
         "DATABASE_URL": servers.login_url,
-        "REDIS_URL": servers.redis_url,
+        "REDIS_URL": servers.redis_url_of(WORKER),
     }
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     ours = platform_environment({}, urls, servers.secrets)

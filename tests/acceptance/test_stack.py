@@ -212,6 +212,12 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
             == 403
         )
 
+        # No environment and no file that tells of the stack holds a secret.
+        secrets = json.loads((home / "secrets.json").read_text()).values()
+        told = [(home / "state.json").read_text()]
+        told += [json.dumps(process.environ()) for process in up.family()]
+        assert [secret for secret in secrets for text in told if secret in text] == []
+
         # A second one beside it is refused; the first goes on.
         second = isolane(home, "up")
         assert (second.returncode, second.stderr.count("\n")) == (1, 1)
@@ -251,6 +257,7 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert isolane(home, "down").returncode == 0
         assert left_running(family) == []
         assert isolane(home, "status").returncode == 3
+        assert not (home / "credentials").exists()
     finally:
         up.stop()
     again = Up(home)
