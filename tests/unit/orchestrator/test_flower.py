@@ -12,7 +12,14 @@ from typing import Any
 from flower import urls
 from tornado.web import RequestHandler, url
 
-from orchestrator.flower import OPEN_PATHS, PRUNE_EVERY, BoundedState, path_of
+from orchestrator.flower import (
+    OPEN_PATHS,
+    PRUNE_EVERY,
+    BoundedState,
+    BrokerOnSocket,
+    path_of,
+    watching_app,
+)
 
 ROOT = Path(__file__).parents[3]
 clock = count(1)
@@ -59,13 +66,30 @@ def test_the_open_pages_are_among_those_of_the_installed_flower() -> None:
     assert {path_of(handler) for handler in urls.handlers} >= OPEN_PATHS
 
 
-def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+def test_it_looks_at_lanes_as_the_user_of_its_address() -> None:
+    url = (
+        watching_app("unix://isolane_flower:pw@/run/x.sock")
+        .connection()
+        .as_uri(include_password=True)
+    )
+    asked = BrokerOnSocket(url).redis.connection_pool.connection_kwargs
+    assert (asked["username"], asked["password"]) == ("isolane_flower", "pw")
+
+
+def test_it_needs_the_broker_and_its_login_alone_and_a_port_that_is_taken_is_one_line(
+    tmp_path: Path,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = subprocess.run(
             [sys.executable, "-m", "orchestrator.cli", "flower", "--port", str(port)],
             cwd=ROOT,
-            env={**os.environ, "ISOLANE_HOME": str(tmp_path), "FLOWER_PASSWORD": "a password"},
+            env={
+                "PATH": os.environ["PATH"],
+                "ISOLANE_HOME": str(tmp_path),
+                "REDIS_URL": "redis://127.0.0.1:1/0",
+                "FLOWER_PASSWORD": "a password",
+            },
             capture_output=True,
             text=True,
             check=False,
