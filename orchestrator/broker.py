@@ -22,6 +22,7 @@ RETRY_SECONDS = 1
 class LaneChannel(redis.Channel):
     """Keeps its client for as long as its pool of connections."""
 
+    connection: "LaneTransport"
     connection_errors: tuple[type[Exception], ...]
     _kept: Any = None
 
@@ -74,16 +75,16 @@ class LaneTransport(redis.Transport):
         super().__init__(*args, **options)
         self.dropped = Dropped()
 
-    def _deliver(self, message: Any, queue: str) -> None:
+    def _deliver(self, message: Any, queue: str | None) -> None:
         if reason := fault(message):
-            self.dropped(queue, reason)
+            self.dropped(queue or "no queue", reason)
             return
         try:
-            super()._deliver(message, queue)  # type: ignore[misc]  # its stub lacks it
+            super()._deliver(message, queue)
         except (*self.connection_errors, *self.channel_errors):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the worker
-            self.dropped(queue, f"{type(error).__name__} while it was taken")
+            self.dropped(queue or "no queue", f"{type(error).__name__} while it was taken")
 
 
 class _SpeaksLane(Connection):

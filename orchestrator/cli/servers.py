@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import click
-
 from django.conf import settings
 
 from orchestrator.cli.platform import OwnerCommand

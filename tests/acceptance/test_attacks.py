@@ -98,7 +98,7 @@ def test_no_secret_of_a_run_is_in_the_memory_of_the_next_one(
     given = [customer.reader.password[::-1], TOKEN[::-1], *opened["made"]]
     # What stays in the worker was never there.
     never = [customer.admin.password, settings.SECRET_KEY, SERVERS.secrets.encryption_key]
-    never += [str(urlsplit(url).password) for url in (SERVERS.cache_url, SERVERS.redis_url)]
+    never += [str(urlsplit(url).password) for url in (SERVERS.cache_url, settings.REDIS_URL)]
     never += [
         str(conninfo_to_dict(url)["password"]) for url in (SERVERS.login_url, SERVERS.owner_url)
     ]

@@ -38,35 +38,31 @@ def body(raw: bytes) -> dict[str, Any]:
     return frame(body=base64.b64encode(raw).decode())
 
 
-GARBAGE: list[bytes] = [
+SHAPES: list[Any] = [
+    None, 7, "text", [], {}, {"properties": {}}, {"properties": 1, "headers": {}},
+    frame(properties={}), frame(properties=[]), frame(headers=None), frame(headers=[]),
+    properties(delivery_tag=None), properties(delivery_tag=[]), properties(delivery_info=None),
+    properties(body_encoding="rot13"), properties(body_encoding=["x"]), properties(priority="x"),
+    properties(reply_to=7, correlation_id=[]),
+    frame(body=None), frame(body=7), frame(body="%%%"), frame(body={"a": 1}),
+    body(b"not json"), body(b"7"), body(b"[1]"), body(b'{"a": 1}'), body(b"[[], [], []]"), body(b"[1, 2, 3]"),
+    frame(**{"content-type": "application/x-python-serialize"}), frame(**{"content-type": ["x"]}),
+    frame(**{"content-encoding": "nonsense"}), frame(**{"content-type": None}),
+    headers(task=None), headers(task=[]), headers(task="os.system"), headers(id=[]), headers(id=None),
+    headers(compression="bzip2"), headers(compression="nonsense"),
+    headers(eta="soon"), headers(eta=[1]), headers(expires="never"), headers(expires={}),
+    headers(timelimit=7), headers(retries="x"), headers(group=[], root_id={}),
+    headers(stamps=7, stamped_headers=7),
+    headers(lang=7), headers(meth=[]), headers(shadow={}), headers(kwargsrepr=[]), headers(origin=[]),
+]  # fmt: skip
+GARBAGE = [
     b"garbage",
     b"\xff\xfe\x00",
     b"[" * 100_000,
     b"9" * 5_000,
     b"x" * 20_000_000,
-    *(
-        json.dumps(one).encode()
-        for one in [
-            None, 7, "text", [], {}, {"properties": {}}, {"properties": 1, "headers": {}},
-            frame(properties={}), frame(properties=[]), frame(headers=None), frame(headers=[]),
-            properties(delivery_tag=None), properties(delivery_tag=[]), properties(delivery_info=None),
-            properties(body_encoding="rot13"), properties(body_encoding=["x"]), properties(priority="x"),
-            properties(reply_to=7, correlation_id=[]),
-            frame(body=None), frame(body=7), frame(body="%%%"), frame(body={"a": 1}),
-            body(b"not json"), body(b"7"), body(b"[1]"), body(b'{"a": 1}'), body(b"[[], [], []]"), body(b"[1, 2, 3]"),
-            frame(**{"content-type": "application/x-python-serialize"}), frame(**{"content-type": ["x"]}),
-            frame(**{"content-encoding": "nonsense"}), frame(**{"content-type": None}),
-            headers(task=None), headers(task=[]), headers(task="os.system"), headers(id=[]), headers(id=None),
-            headers(compression="bzip2"), headers(compression="nonsense"),
-            headers(eta="soon"), headers(eta=[1]), headers(expires="never"), headers(expires={}),
-            headers(timelimit=7), headers(retries="x"), headers(group=[], root_id={}),
-            headers(stamps=7, stamped_headers=7),
-            headers(lang=7), headers(meth=[]), headers(shadow={}), headers(kwargsrepr=[]), headers(origin=[]),
-        ]
-    ),
-]  # fmt: skip
-
-
+    *(json.dumps(shape).encode() for shape in SHAPES),
+]
 INSPECTED = ("stats", "conf", "report", "active_queues", "registered")
 
 
@@ -92,6 +88,6 @@ def test_garbage_ends_no_worker_and_no_worker_tells_the_password(
         answers = app.control.broadcast(
             name, reply=True, limit=1, timeout=5, destination=[worker.name]
         )
-        assert [list(answer) for answer in answers] == [[worker.name]], name
+        assert [list(answer) for answer in answers or ()] == [[worker.name]], name
         assert password not in repr(answers), name
     assert password not in worker.log.read_text()

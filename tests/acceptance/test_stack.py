@@ -161,6 +161,14 @@ def _mentions(process: psutil.Process, text: str) -> bool:
         return False
 
 
+def _environ(process: psutil.Process) -> str:
+    """What a process was given; nothing if it lets nobody look at it."""
+    try:
+        return json.dumps(process.environ())
+    except psutil.AccessDenied:
+        return ""
+
+
 def _has_owner_url(pid: int) -> bool:
     """Whether the owner's URL was given to the process; one that lets nobody look at it tells nobody."""
     try:
@@ -215,7 +223,7 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         # No environment and no file that tells of the stack holds a secret.
         secrets = json.loads((home / "secrets.json").read_text()).values()
         told = [(home / "state.json").read_text()]
-        told += [json.dumps(process.environ()) for process in up.family()]
+        told += [_environ(process) for process in up.family()]
         assert [secret for secret in secrets for text in told if secret in text] == []
 
         # A second one beside it is refused; the first goes on.
