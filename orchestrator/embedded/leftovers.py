@@ -28,5 +28,14 @@ def wait_unused(directory: Path, program: str, *, timeout: float) -> None:
 
 def users_of(directory: Path, program: str) -> list[psutil.Process]:
     """The processes of that name whose working directory is `directory`."""
-    wanted = {"name": program, "cwd": str(directory.resolve())}
-    return [process for process in psutil.process_iter(list(wanted)) if process.info == wanted]
+    place = str(directory.resolve())
+    named = [one for one in psutil.process_iter(["name"]) if one.info["name"] == program]
+    return [process for process in named if _cwd(process) == place]
+
+
+def _cwd(process: psutil.Process) -> str:
+    """Where it works; nothing if it is gone, somebody else's, or deeper than the system can tell."""
+    try:
+        return process.cwd()
+    except (psutil.Error, OSError):
+        return ""

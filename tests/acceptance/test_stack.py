@@ -289,9 +289,16 @@ def test_a_killed_supervisor_takes_everything_with_it_and_the_next_start_works(h
     assert again.process.wait(timeout=60) == 0
 
 
-def test_external_servers_are_used_when_they_are_named(home: Path, servers: None) -> None:
+@pytest.fixture
+def elsewhere(servers: None) -> Iterator[None]:
+    """Another database of the tests' server."""
     with psycopg.connect(SERVERS.superuser_url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE elsewhere OWNER isolane_owner")
+        yield
+        connection.execute("DROP DATABASE elsewhere WITH (FORCE)")
+
+
+def test_external_servers_are_used_when_they_are_named(home: Path, elsewhere: None) -> None:
     urls = {
         "DATABASE_URL": SERVERS.login_url.replace("/isolane?", "/elsewhere?"),
         "REDIS_URL": SERVERS.redis_url,
