@@ -15,16 +15,29 @@ from orchestrator.celery import app
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_worker_without_a_platform_ends_at_once(tmp_path: Path) -> None:
-    ended = subprocess.run(
+def worker(home: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """A worker in an environment of its own, to its end."""
+    return subprocess.run(
         [sys.executable, "-m", "celery", "-A", "orchestrator", "worker"],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "ISOLANE_HOME": str(tmp_path)},
+        env={"PATH": os.environ["PATH"], "ISOLANE_HOME": str(home), **environ},
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
+
+
+def test_a_worker_needs_no_signing_key_and_says_what_it_misses(tmp_path: Path) -> None:
+    named = {"DATABASE_URL": "postgresql://nowhere/x", "BASE_HOST": "isolane.example.com"}
+    ended = worker(tmp_path, **named, REDIS_URL="redis://127.0.0.1:1/0")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("ENCRYPTION_KEYS is not set.")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_worker_without_a_platform_ends_at_once(tmp_path: Path) -> None:
+    ended = worker(tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
         "No platform runs here: start one with make up, or set DATABASE_URL and REDIS_URL.\n"
