@@ -44,6 +44,7 @@ class Env:
     base_host: str
     allowed_hosts: tuple[str, ...]
     behind_tls: bool
+    trusted_proxies: tuple[str, ...]
     flower_user: str
     flower_password: str
     worker_concurrency: int
@@ -68,6 +69,7 @@ class FlowerEnv:
     redis_url: str
     user: str
     password: str
+    trusted_proxies: tuple[str, ...]
 
 
 def home(environ: Mapping[str, str]) -> Path:
@@ -101,6 +103,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         base_host=reader.required("BASE_HOST", embedded=embedded, default="localhost"),
         allowed_hosts=reader.words("ALLOWED_HOSTS", ()),
         behind_tls=reader.flag("ISOLANE_BEHIND_TLS", default=not embedded),
+        trusted_proxies=_networks(reader, "ISOLANE_TRUSTED_PROXIES"),
         flower_user=reader.text("FLOWER_USER", "admin"),
         flower_password=reader.text("FLOWER_PASSWORD", ""),
         worker_concurrency=concurrency,
@@ -112,7 +115,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
         task_packages=reader.words("ISOLANE_TASK_PACKAGES", ()),
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),
-        resource_networks=_networks(reader.words("ISOLANE_RESOURCE_NETWORKS", ())),
+        resource_networks=_networks(reader, "ISOLANE_RESOURCE_NETWORKS"),
         own_addresses=tuple(map(_host_and_port, reader.words("ISOLANE_OWN_ADDRESSES", ()))),
         secrets_dir=_absolute("ISOLANE_SECRETS_DIR", reader.text("ISOLANE_SECRETS_DIR", "")),
         database_pool_size=reader.integer("DATABASE_POOL_SIZE", 0, least=0),
@@ -137,6 +140,7 @@ def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
         redis_url=redis_url(reader.text("REDIS_URL", "")),
         user=reader.text("FLOWER_USER", "admin"),
         password=reader.text("FLOWER_PASSWORD", ""),
+        trusted_proxies=_networks(reader, "ISOLANE_TRUSTED_PROXIES"),
     )
 
 
@@ -239,12 +243,12 @@ def _keys(value: str) -> tuple[str, ...]:
     return keys
 
 
-def _networks(words: tuple[str, ...]) -> tuple[str, ...]:
+def _networks(reader: _Reader, name: str) -> tuple[str, ...]:
     try:
-        return tuple(str(ip_network(word)) for word in words)
+        return tuple(str(ip_network(word)) for word in reader.words(name, ()))
     except ValueError as error:  # says which word, and what is wrong with it
         raise ImproperlyConfigured(
-            f"ISOLANE_RESOURCE_NETWORKS: {error}; use networks such as 10.1.0.0/16 or fd00::/8."
+            f"{name}: {error}; use networks such as 10.1.0.0/16 or fd00::/8."
         ) from None
 
 

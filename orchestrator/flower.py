@@ -12,15 +12,17 @@ from typing import Any
 
 from celery import Celery
 from flower import urls
-from flower.app import Flower
 from flower.events import EventsState
 from flower.options import options
 from flower.utils import broker
 
 from orchestrator import env
 from orchestrator.broker_options import broker_options
+from orchestrator.core.client_address import networks_of
 from orchestrator.core.errors import Conflict
+from orchestrator.core.failure_counts import FailureCounts
 from orchestrator.core.logs import limit_lines
+from orchestrator.flower_login import FlowerBehindLogin, FlowerLogin
 from orchestrator.flower_server import listen
 from orchestrator.lane_app import lane_app
 from orchestrator.web.descriptors import raise_descriptors
@@ -97,7 +99,15 @@ def watching_app(redis_url: str) -> Celery:
     return app
 
 
-def serve(*, address: str, port: int, user: str, password: str, redis_url: str) -> None:
+def serve(
+    *,
+    address: str,
+    port: int,
+    user: str,
+    password: str,
+    redis_url: str,
+    trusted_proxies: Collection[str] = (),
+) -> None:
     """Serve until stopped."""
     raise_descriptors()
     limit_lines()
@@ -110,7 +120,15 @@ def serve(*, address: str, port: int, user: str, password: str, redis_url: str) 
     urls.handlers[:] = [handler for handler in urls.handlers if path_of(handler) not in OPEN_PATHS]
     # Cookies are for logins elsewhere, which are not offered.
     settings = {**urls.settings, "cookie_secret": token_urlsafe(32)}
-    dashboard = Flower(capp=watching_app(redis_url), options=options, **settings)
+    login = FlowerLogin(
+        user=user,
+        password=password,
+        trusted=networks_of(trusted_proxies),
+        counts=FailureCounts(),
+    )
+    dashboard = FlowerBehindLogin(
+        login=login, capp=watching_app(redis_url), options=options, **settings
+    )
     dashboard.events.state = BoundedState(
         inspected=dashboard.inspector.workers,
         max_tasks_in_memory=MAX_TASKS,

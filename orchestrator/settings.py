@@ -25,6 +25,8 @@ BASE_HOST = ENV.base_host
 ALLOWED_HOSTS = list(ENV.allowed_hosts) or [BASE_HOST, f".{BASE_HOST}"]
 if EMBEDDED:
     ALLOWED_HOSTS += ["127.0.0.1", "[::1]"]
+BEHIND_TLS = ENV.behind_tls
+TRUSTED_PROXIES = ENV.trusted_proxies
 ROOT_URLCONF = "orchestrator.urls"
 ASGI_APPLICATION = "orchestrator.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -60,6 +62,7 @@ TENANT_LIMIT_SET_CALLS = True
 
 MIDDLEWARE = [
     "orchestrator.core.request_ids.RequestIdMiddleware",
+    "orchestrator.core.browser_rules.BrowserRulesMiddleware",
     "orchestrator.core.health.HealthMiddleware",
     "tenants.middleware.ConnectionMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -143,6 +146,7 @@ if ENV.database_owner_url:
     DATABASES["owner"] = _database(ENV.database_owner_url)
 
 # --- Sign-in
+AUTHENTICATION_BACKENDS = ["tenants.logins.backend.PasswordBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {
@@ -153,12 +157,17 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = LOGOUT_REDIRECT_URL = "/"
+# Of members; that of staff is shorter (tenants.logins.sessions).
+SESSION_COOKIE_AGE = int(timedelta(days=7).total_seconds())
 SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENV.behind_tls
-SECURE_SSL_REDIRECT = ENV.behind_tls
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENV.behind_tls else None
-SECURE_HSTS_SECONDS = 31_536_000 if ENV.behind_tls else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = ENV.behind_tls
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
+# A browser takes a cookie of such a name only over TLS and for this host alone: no sibling host can set it.
+_COOKIE_PREFIX = "__Host-" if BEHIND_TLS else ""
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid", f"{_COOKIE_PREFIX}csrftoken"
+SECURE_SSL_REDIRECT = BEHIND_TLS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else None
+SECURE_HSTS_SECONDS = 31_536_000 if BEHIND_TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = BEHIND_TLS
 X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "orchestrator.core.problems.csrf_failure"
 

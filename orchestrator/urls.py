@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from executions.services.resource_use import users_of
 from resources.admin.urls import tenant_pages
@@ -39,6 +39,12 @@ class SchemaView(SpectacularAPIView):
         )
 
 
+class DocsView(SpectacularSwaggerSplitView):
+    """Swagger UI without inline scripts and styles, which no page of ours may have."""
+
+    template_name = "api_docs.html"
+
+
 urlpatterns = [
     path("", RedirectView.as_view(url="/api/docs/")),
     path("admin/tenants/tenant/<int:tenant_id>/", include(tenant_pages(users_of))),
@@ -48,7 +54,7 @@ urlpatterns = [
     path("api/v1/", include("executions.api.urls")),
     path("api/v1/", include(resource_urls(users_of))),
     path("api/schema/", SchemaView.as_view(), name="schema"),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/docs/", DocsView.as_view(url_name="schema"), name="docs"),
 ]
 handler400 = "orchestrator.core.problems.bad_request"
 handler403 = "orchestrator.core.problems.permission_denied"

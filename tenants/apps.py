@@ -1,5 +1,7 @@
 """The tenants app."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -10,5 +12,7 @@ class TenantsConfig(AppConfig):
     verbose_name = "Tenants"
 
     def ready(self) -> None:
-        """Have the platform's settings checked."""
-        from orchestrator.core import checks  # noqa: F401, PLC0415 - registers itself
+        """Register the system checks, and hear of logins."""
+        import_module("orchestrator.core.checks")
+        import_module("tenants.logins.checks")
+        import_module("tenants.logins.sessions").connect()

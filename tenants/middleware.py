@@ -8,24 +8,36 @@ import logging
 from collections.abc import Callable
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 
-from orchestrator.core.errors import InvalidInput, IsolaneError, NotFound, Unauthenticated
+from orchestrator.core.errors import (
+    InvalidInput,
+    IsolaneError,
+    NotFound,
+    TooManyAttempts,
+    Unauthenticated,
+)
 from orchestrator.core.known_caller import tell_caller
 from orchestrator.core.problems import database_away, problem_response
 from tenants.caller import Caller, reach
+from tenants.logins.api_keys import caller_of_request
+from tenants.logins.pages import too_many_attempts
 from tenants.roles import Role
 from tenants.scope import TenantRef, give_back_connection, platform_scope, tenant_scope
 from tenants.selectors import membership_of, tenant_by_host
-from tenants.services.api_keys import caller_of_key, invalid_key
+from tenants.services.api_keys import invalid_key
+from tenants.statuses import TenantStatus
 
 ADMIN_PREFIX = "/admin/"
 SIGN_IN_PATHS = frozenset(
     {"/login/", "/logout/"}
 )  # use users and sessions, which no tenant's role may see
+# Whose host an unknown name is: nobody is a member and no key is of it, so it looks like that of any other tenant.
+NO_TENANT = TenantRef(id=0, schema="", status=TenantStatus.ACTIVE)
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)
 
@@ -49,10 +61,8 @@ class ScopeMiddleware:
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         host = host_of(request)
-        program = _program(request)
-        tenant = None if is_base_host(host) else tenant_by_host(host)
-        if tenant is None and not is_base_host(host):
-            raise NotFound("There is nothing at this address.")
+        program = None if _is_for_people(request) else _program(request)
+        tenant = None if is_base_host(host) else tenant_by_host(host) or NO_TENANT
         if tenant and request.path.startswith(ADMIN_PREFIX):
             raise NotFound("There is nothing at this address.")
         caller = _caller(request, tenant, program)
@@ -67,6 +77,12 @@ class ScopeMiddleware:
             with platform_scope():
                 return self._get_response(request)
         return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Tell a person who signs in too often; called by Django when a view has raised."""
+        if isinstance(exception, TooManyAttempts):
+            return too_many_attempts(request, exception)
+        return None
 
 
 class ConnectionMiddleware:
@@ -103,7 +119,7 @@ def _program(request: HttpRequest) -> Caller | None:
         return None
     if scheme.lower() != "bearer":
         raise Unauthenticated("The Authorization header must be 'Bearer <API key>'.")
-    return caller_of_key(sent.strip())
+    return caller_of_request(request, sent.strip())
 
 
 def _caller(
@@ -113,6 +129,8 @@ def _caller(
         if tenant is not None and tenant.id != program.tenant.id:
             # The same answer as for a key that nobody has: it says nothing about other tenants.
             raise invalid_key()
+        # A program has no user; a session that it sends along must not be read in the tenant's scope.
+        request.user = AnonymousUser()
         return program
     # Read now, while we are still the login role: a tenant's role may not see users.
     user = request.user
@@ -127,6 +145,11 @@ def _caller(
         name=f"user:{user.get_username()}",
         blueprints=reach(membership.blueprints),
     )
+
+
+def _is_for_people(request: HttpRequest) -> bool:
+    """Pages of people know sessions only, whatever else is sent along."""
+    return request.path.startswith(ADMIN_PREFIX) or request.path in SIGN_IN_PATHS
 
 
 def _is_platform_admin(request: HttpRequest) -> bool:

@@ -4,14 +4,14 @@ import click
 from rich.table import Table
 
 from orchestrator.cli.django import CONSOLE, actor
-from orchestrator.cli.platform import PlatformGroup
+from orchestrator.cli.platform import OperatorGroup
 from tenants.models import ApiKey
 from tenants.roles import Role
 from tenants.selectors import tenant_by_schema
 from tenants.services.api_keys import create_api_key, revoke_api_key
 
 
-@click.group("api-keys", cls=PlatformGroup)
+@click.group("api-keys", cls=OperatorGroup)
 def api_keys() -> None:
     """Credentials for programs, each for one tenant."""
 

@@ -25,4 +25,5 @@ def flower(address: str, port: int) -> None:
         user=found.user,
         password=found.password,
         redis_url=found.redis_url,
+        trusted_proxies=found.trusted_proxies,
     )

@@ -13,7 +13,7 @@ import click
 from rich.markup import escape
 
 from orchestrator.cli.django import CONSOLE, actor
-from orchestrator.cli.platform import PlatformCommand
+from orchestrator.cli.platform import OperatorCommand
 from orchestrator.cli.texts import plain
 from orchestrator.core.errors import IsolaneError
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
@@ -30,7 +30,7 @@ EXIT_FAILED = 1
 EXIT_NOT_RUN = 2
 
 
-@click.command(cls=PlatformCommand)
+@click.command(cls=OperatorCommand)
 @click.option("--tenant", help="Test with this tenant instead of temporary ones.")
 @click.option(
     "--level",

@@ -7,10 +7,10 @@ import click
 from django.conf import settings
 
 from orchestrator import env
-from orchestrator.core.errors import Unavailable
+from orchestrator.core.errors import Forbidden, Unavailable
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import read_running
-from orchestrator.processes import OPERATOR, PROVISIONER, Process
+from orchestrator.processes import CLIENTS_KEY, OPERATOR, PROVISIONER, Process
 
 
 def has_platform() -> bool:
@@ -37,7 +37,20 @@ class PlatformCommand(click.Command):
         return super().invoke(ctx)
 
 
-class OwnerCommand(PlatformCommand):
+class OperatorCommand(PlatformCommand):
+    """A command for operators of the platform, which no API key has the right to."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Refuse who acts as an API key's owner."""
+        if os.environ.get(CLIENTS_KEY):
+            raise Forbidden(
+                f"'{ctx.command_path}' is for operators of the platform, but {CLIENTS_KEY} is set, and with a key"
+                f" every command has that key's rights; 'unset {CLIENTS_KEY}' to act as an operator."
+            )
+        return super().invoke(ctx)
+
+
+class OwnerCommand(OperatorCommand):
     """A command that works on schemas and roles, and needs no more than that takes."""
 
     process = PROVISIONER
@@ -47,3 +60,9 @@ class PlatformGroup(click.Group):
     """A group whose commands need a platform, unless they are made with another class."""
 
     command_class = PlatformCommand
+
+
+class OperatorGroup(click.Group):
+    """A group whose commands are for operators."""
+
+    command_class = OperatorCommand

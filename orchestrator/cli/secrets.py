@@ -10,7 +10,7 @@ from rich.table import Table
 from executions.services.rotation import rotate as rotations
 from orchestrator.cli.django import CONSOLE, actor
 from orchestrator.cli.owner import Owner
-from orchestrator.cli.platform import PlatformGroup
+from orchestrator.cli.platform import OperatorCommand, PlatformGroup
 from orchestrator.cli.texts import FILE, text_of
 from orchestrator.cli.viewer import tenant_options
 from resources.api.serializers import SecretSerializer
@@ -76,7 +76,7 @@ def delete(*, name: str, tenant: str, api_key: str | None, yes: bool) -> None:
     click.echo(f"Secret {name} of {tenant} is deleted.")
 
 
-@secrets.command()
+@secrets.command(cls=OperatorCommand)
 @click.pass_context
 def rotate(ctx: click.Context) -> None:
     """Encrypt all that is sealed, of every tenant, under the newest of ENCRYPTION_KEYS, while the platform runs.

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from executions.services.offboarding import advance_deletion
 from orchestrator.cli.django import CONSOLE, actor
-from orchestrator.cli.platform import PlatformGroup
+from orchestrator.cli.platform import OperatorGroup
 from orchestrator.cli.texts import plain
 from orchestrator.core.errors import InvalidInput
 from tenants.budgets import Amount
@@ -21,7 +21,7 @@ MADE_SECONDS = 15.0
 WAIT_SECONDS = 120.0
 
 
-@click.group(cls=PlatformGroup)
+@click.group(cls=OperatorGroup)
 def tenants() -> None:
     """Customers: make, list, suspend, resume and delete them."""
 

@@ -9,6 +9,7 @@ from executions.api.callers import require
 from executions.selectors import Reach
 from orchestrator.cli.django import actor
 from orchestrator.core.errors import Forbidden, Unauthenticated
+from orchestrator.processes import CLIENTS_KEY
 from tenants.caller import Caller
 from tenants.roles import Permission
 from tenants.scope import TenantRef
@@ -68,7 +69,7 @@ def api_key_option(command: Command) -> Command:
     """`--api-key` alone."""
     return click.option(
         "--api-key",
-        envvar="ISOLANE_API_KEY",
+        envvar=CLIENTS_KEY,
         show_envvar=True,
         metavar="KEY",
         help="Act as this key's owner, with its rights; needed to see inputs, outputs and logs of runs.",

@@ -9,8 +9,8 @@ class IsolaneError(Exception):
     code: ClassVar[str] = "internal_error"
     http_status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
-    retry_after_s: ClassVar[int] = 5  # when retryable
     title: ClassVar[str] = "Something went wrong on our side"
+    retry_after_s: int = 5  # when retryable
 
     def __init__(self, detail: str, *, field: str | None = None) -> None:
         super().__init__(detail)
@@ -97,3 +97,16 @@ class Unavailable(IsolaneError):
     http_status = 503
     retryable = True
     title = "Temporarily unavailable"
+
+
+class TooManyAttempts(IsolaneError):
+    """Too many credentials were wrong, or too many are being checked; says the same whoever was named."""
+
+    code = "too_many_attempts"
+    http_status = 429
+    retryable = True
+    title = "Too many attempts"
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"Too many attempts to sign in; try again in {seconds} s.")
+        self.retry_after_s = seconds

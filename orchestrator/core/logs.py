@@ -22,6 +22,8 @@ _ENCODER = json.JSONEncoder(
 EXTRA_FIELDS = (
     "event",
     "actor",
+    "account",
+    "address",
     "execution_id",
     "tenant_id",
     "step",

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from orchestrator.core.errors import InvalidInput, IsolaneError
+from tenants.admin.inline_changes import changes_in
 from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant
 from tenants.names import check_schema_name
@@ -140,6 +141,21 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
             f"Tenant {obj.schema_name} is being created; it takes work once its status is active."
         )
         self.message_user(request, message, messages.INFO)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
+        """Record what changes of quota and domains, in the same transaction."""
+        changes = changes_in(formset)
+        super().save_formset(request, form, formset, change)
+        actor = f"user:{request.user.get_username()}"
+        for changed in changes:
+            record(
+                action=changed.action,
+                actor=actor,
+                tenant=form.instance.ref,
+                subject=changed.subject,
+                before=changed.before,
+                after=changed.after,
+            )
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None

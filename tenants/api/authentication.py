@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
@@ -64,4 +65,4 @@ class MemberSessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-un
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         """The cookie of a signed-in member."""
-        return {"type": "apiKey", "in": "cookie", "name": "sessionid"}
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}

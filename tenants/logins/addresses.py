@@ -1,0 +1,25 @@
+"""The address that the failures of a request are counted under."""
+
+from functools import cache
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from orchestrator.core.client_address import Network, client_address, counted_as, networks_of
+
+
+def address_of(request: HttpRequest) -> str:
+    """The caller's address, or the /64 network of an IPv6 one."""
+    peer: str = request.META.get("REMOTE_ADDR", "")
+    forwarded = request.headers.get("X-Forwarded-For", "")
+    return counted_as(client_address(peer, forwarded, _networks(settings.TRUSTED_PROXIES)))
+
+
+def is_everybodys() -> bool:
+    """Whether all callers have the address of a proxy, since none is trusted to tell theirs."""
+    return settings.BEHIND_TLS and not settings.TRUSTED_PROXIES
+
+
+@cache
+def _networks(words: tuple[str, ...]) -> tuple[Network, ...]:
+    return networks_of(words)

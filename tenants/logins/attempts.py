@@ -1,0 +1,61 @@
+"""One try to sign in, with a password or with an API key.
+
+Timing: request-time. Model: sync. Guarantee: at-most-once; a try is counted as failed before it is made, so that many
+at once are no way around the limit. Failure: bubble; a try that could not be finished counts for nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from django.http import HttpRequest
+
+from orchestrator.core.backoff import Subject, seconds
+from orchestrator.core.errors import TooManyAttempts
+from tenants.logins.addresses import address_of, is_everybodys
+from tenants.logins.counts import counts
+from tenants.logins.failures import write_down
+from tenants.logins.limits import key_subject, password_subjects
+
+Found = TypeVar("Found")
+
+
+def with_password(
+    request: HttpRequest, account: str, check: Callable[[], Found | None]
+) -> Found | None:
+    """Check a password unless the account at this address, or the address, has to wait."""
+    address = address_of(request)
+    pair, shared = password_subjects(account, address, is_proxy=is_everybodys())
+    found, failures = _counted([pair, shared], check)
+    if found is None:
+        write_down(what="password", account=account, address=address, failures=failures)
+    else:
+        counts().forget(pair.name)
+        counts().give_back(shared.name)
+    return found
+
+
+def with_key(request: HttpRequest, check: Callable[[], Found | None]) -> Found | None:
+    """Check an API key unless its address has to wait."""
+    address = address_of(request)
+    subject = key_subject(address, is_proxy=is_everybodys())
+    found, failures = _counted([subject], check)
+    if found is None:
+        write_down(what="API key", account="", address=address, failures=failures)
+    else:
+        counts().give_back(subject.name)
+    return found
+
+
+def _counted(
+    subjects: Sequence[Subject], check: Callable[[], Found | None]
+) -> tuple[Found | None, int]:
+    """What the check found, and the failures of the first subject with this one."""
+    counted = counts().count(subjects)
+    if counted.wait > 0:
+        raise TooManyAttempts(seconds(counted.wait))
+    try:
+        return check(), counted.failures[0]
+    except BaseException:
+        for subject in subjects:
+            counts().give_back(subject.name)
+        raise

@@ -1,0 +1,48 @@
+"""Who signs in with a password."""
+
+from typing import Any
+
+from django.contrib.auth.backends import BaseBackend, ModelBackend
+from django.db import connection
+from django.http import HttpRequest
+
+from tenants.logins.attempts import with_password
+from tenants.logins.hashing import QUEUE
+from tenants.models import User
+
+
+class PasswordBackend(ModelBackend):
+    """Django's, with limits: for tries that come with a request, and for hashing in all."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: Any,
+    ) -> User | None:
+        """The user, if the password is right; unknown users take as long as wrong passwords."""
+        if username is None or password is None:
+            return None
+        if request is None:  # a command, which has no address
+            return self._check(username, password)
+        return with_password(request, username, lambda: self._check(username, password))
+
+    # ModelBackend's own hashes without a limit; this one calls the above.
+    aauthenticate = BaseBackend.aauthenticate
+
+    def _check(self, username: str, password: str) -> User | None:
+        with QUEUE.place():
+            user = User.objects.filter(username=username).first()
+            if not connection.in_atomic_block:
+                connection.close()  # back to the pool: nobody waits for a turn with a connection
+            with QUEUE.turn():
+                return self._matching(user, password)
+
+    def _matching(self, user: User | None, password: str) -> User | None:
+        if user is None:
+            User().set_password(password)
+            return None
+        if user.check_password(password) and self.user_can_authenticate(user):
+            return user
+        return None

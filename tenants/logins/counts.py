@@ -1,0 +1,151 @@
+"""Failures that all web processes count together, in Redis; while that is away, each process by itself.
+
+Timing: request-time. Model: sync. Guarantee: best-effort; counts may be lost with Redis, but there is always a limit.
+Failure: continue; Redis away, slow or talking nonsense means the process's own counts and is never an error.
+"""
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError
+from redis.retry import Retry
+
+from orchestrator.core.backoff import SECOND, Counted, Subject
+from orchestrator.core.failure_counts import FailureCounts
+
+PREFIX = "isolane:login:"
+MAX_SECONDS = 0.2  # that a caller may lose to a Redis that does not answer
+REST_SECONDS = 5.0  # after a failure nobody asks for so long
+
+# For each key a table of waits, the memory and the longest wait. The time is the caller's; a wait is never longer than
+# the longest, however far two clocks are apart.
+COUNT = """
+local now, wait = tonumber(ARGV[1]), 0
+local backoffs = {}
+for i, key in ipairs(KEYS) do
+  backoffs[i] = cjson.decode(ARGV[i + 1])
+  local left = tonumber(redis.call('HGET', key, 'until') or 0) - now
+  wait = math.max(wait, math.min(left, backoffs[i].longest))
+end
+if wait > 0 then return {wait} end
+local answer = {0}
+for i, key in ipairs(KEYS) do
+  local failures, waits = redis.call('HINCRBY', key, 'failures', 1), backoffs[i].waits
+  redis.call('HSET', key, 'until', string.format('%.0f', now + waits[math.min(failures, #waits)]))
+  redis.call('PEXPIRE', key, backoffs[i].memory)
+  answer[i + 1] = failures
+end
+return answer
+"""
+GIVE_BACK = """
+if tonumber(redis.call('HGET', KEYS[1], 'failures') or 0) > 0 then
+  redis.call('HINCRBY', KEYS[1], 'failures', -1)
+  redis.call('HSET', KEYS[1], 'until', 0)
+end
+"""
+
+Answer = TypeVar("Answer")
+logger = logging.getLogger(__name__)
+
+
+class SharedCounts:
+    """Like FailureCounts, in one Redis, and with one of those for when to leave that Redis alone."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._monotonic = monotonic
+        self._rests_until = float("-inf")
+        self._own = FailureCounts(clock=clock)
+        self._client = client
+
+    def count(self, subjects: Sequence[Subject]) -> Counted:
+        """Count one failure of each subject, unless one of them has to wait."""
+        names = [PREFIX + subject.name for subject in subjects]
+        now = int(self._clock() * SECOND)
+
+        def ask() -> Counted:
+            wait, *failures = self._run(COUNT, names, [now, *map(_table, subjects)])
+            return Counted(wait=int(wait), failures=tuple(map(int, failures)))
+
+        return self._bounded(ask, lambda: self._own.count(subjects))
+
+    def give_back(self, name: str) -> None:
+        """Take one failure back that was counted in advance, and the wait that it brought."""
+        self._own.give_back(name)
+        self._bounded(lambda: self._run(GIVE_BACK, [PREFIX + name], []), lambda: None)
+
+    def forget(self, name: str) -> None:
+        """Take all failures back."""
+        self._own.forget(name)
+        self._bounded(lambda: self._client.delete(PREFIX + name), lambda: None)
+
+    def _run(self, script: str, names: list[str], arguments: list[Any]) -> Any:
+        try:
+            return self._client.evalsha(_sha(script), len(names), *names, *arguments)
+        except NoScriptError:  # after a start, a failover or SCRIPT FLUSH
+            return self._client.eval(script, len(names), *names, *arguments)
+
+    def _bounded(self, ask: Callable[[], Answer], otherwise: Callable[[], Answer]) -> Answer:
+        began = self._monotonic()
+        if began < self._rests_until:
+            return otherwise()
+        try:
+            answer = ask()
+        except (redis.RedisError, OSError, ValueError, TypeError) as error:
+            self._rest(type(error).__name__)
+            return otherwise()
+        if self._monotonic() - began > MAX_SECONDS:
+            self._rest("slow")
+        return answer
+
+    def _rest(self, reason: str) -> None:
+        self._rests_until = self._monotonic() + REST_SECONDS
+        logger.warning(
+            "failed logins are counted by this process alone for %g s (%s)",
+            REST_SECONDS,
+            reason,
+            extra={"event": "LOGIN_COUNTS_OWN"},
+        )
+
+
+def counts() -> SharedCounts | FailureCounts:
+    """The counts of this process's platform."""
+    return _counts(settings.REDIS_URL)
+
+
+@cache
+def _counts(url: str) -> SharedCounts | FailureCounts:
+    if not url:
+        return FailureCounts()
+    half = MAX_SECONDS / 2  # connecting and the answer are waited for one after the other
+    limits: dict[str, Any] = {"socket_connect_timeout": half, "socket_timeout": half}
+    return SharedCounts(
+        redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, **limits)
+    )
+
+
+@cache
+def _sha(script: str) -> str:
+    """The name that EVALSHA knows a script by."""
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+
+
+def _table(subject: Subject) -> str:
+    backoff = subject.backoff
+    return json.dumps(
+        {"waits": backoff.waits, "memory": backoff.memory, "longest": backoff.longest}
+    )

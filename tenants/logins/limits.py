@@ -1,0 +1,30 @@
+"""Which failures make whom wait, and for how long. Pure."""
+
+import hashlib
+
+from orchestrator.core.backoff import SECOND, Subject, counting_only, doubling
+
+MINUTE = 60 * SECOND
+# Never the account alone: a stranger could lock its owner out.
+ACCOUNT_AT_ADDRESS = doubling(free=5, longest=5 * MINUTE, memory=60 * MINUTE)
+# Many people may share an address.
+ADDRESS = doubling(free=20, longest=30 * SECOND, memory=15 * MINUTE)
+# Behind a proxy that hides addresses, where everybody has the same one.
+ACCOUNT_AT_PROXY = doubling(free=5, longest=30 * SECOND, memory=60 * MINUTE)
+PROXY = counting_only(memory=15 * MINUTE)
+
+
+def password_subjects(account: str, address: str, *, is_proxy: bool) -> tuple[Subject, Subject]:
+    """Whose failure a wrong password is: the account's at this address, then the address's."""
+    pair = hashlib.sha256(f"{address} {account}".encode("utf-8", "backslashreplace")).hexdigest()
+    return (
+        Subject(
+            name=f"account:{pair}", backoff=ACCOUNT_AT_PROXY if is_proxy else ACCOUNT_AT_ADDRESS
+        ),
+        Subject(name=f"address:{address}", backoff=PROXY if is_proxy else ADDRESS),
+    )
+
+
+def key_subject(address: str, *, is_proxy: bool) -> Subject:
+    """Whose failure a wrong API key is; counted apart, so that a program's old key stops no person."""
+    return Subject(name=f"key:{address}", backoff=PROXY if is_proxy else ADDRESS)
