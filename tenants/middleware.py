@@ -76,6 +76,9 @@ class ScopeMiddleware:
             tell_caller(request, "operators")
             with platform_scope():
                 return self._get_response(request)
+        if request.path.startswith(ADMIN_PREFIX):
+            # The admin looks up what its user may see, which only the platform's role can read.
+            request.user = AnonymousUser()
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -248,6 +248,55 @@ def test_a_domain_is_added_in_lower_case(operator: Client, acme: TenantRef) -> N
             Domain.objects.filter(domain__icontains="acme.example").delete()
 
 
+def test_changes_of_quota_and_domains_are_in_the_audit_trail(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    def trail() -> list[tuple[str, str, Any, Any]]:
+        with platform_scope():
+            found = AuditEntry.objects.filter(action__in=["tenant.quota", "tenant.domain"])
+            return [
+                (entry.action, entry.tenant_schema, entry.actor, entry.details)
+                for entry in found.order_by("id")
+            ]
+
+    added = {
+        "domains-TOTAL_FORMS": "2",
+        "domains-1-tenant": str(acme.id),
+        "domains-1-domain": "Runs.Acme.example",
+    }
+    change(operator, acme)
+    assert trail() == []  # nothing has changed
+    try:
+        budget = {"quota-0-max_running": "17", "quota-0-budget": '{"tokens": 9}'}
+        change(operator, acme, **budget, **added)
+        with platform_scope():
+            made = Domain.objects.get(domain="runs.acme.example")
+        kept = {"quota-0-max_running": "17", "quota-0-budget": '{"tokens": 9}'}
+        kept |= {"initial-quota-0-budget": '{"tokens": 9}', "domains-INITIAL_FORMS": "2"}
+        row = {"domains-1-id": str(made.pk), "domains-1-domain": "jobs.acme.example"}
+        change(operator, acme, **kept, **added | row)
+        change(operator, acme, **kept, **added | row, **{"domains-1-DELETE": "on"})
+    finally:
+        with platform_scope():
+            Domain.objects.filter(domain__endswith="acme.example").delete()
+    who = ("acme", "user:operator")
+    assert trail() == [
+        ("tenant.quota", *who, {
+            "before": {"max_running": 5, "budget": {}},
+            "after": {"max_running": 17, "budget": {"tokens": 9}},
+        }),
+        ("tenant.domain", *who, {
+            "before": {}, "after": {"domain": "runs.acme.example", "is_primary": False},
+        }),
+        ("tenant.domain", *who, {
+            "before": {"domain": "runs.acme.example"}, "after": {"domain": "jobs.acme.example"},
+        }),
+        ("tenant.domain", *who, {
+            "before": {"domain": "jobs.acme.example", "is_primary": False}, "after": {},
+        }),
+    ]  # fmt: skip
+
+
 def test_a_domain_that_is_none_is_explained(operator: Client, acme: TenantRef) -> None:
     shown = change_domain(operator, acme, "https://acme.example/")
     assert "is not a host name" in shown

@@ -1,5 +1,6 @@
 """Whose request it is: by host name, by API key, by session; and never another tenant's."""
 
+import re
 import uuid
 from io import BytesIO
 from typing import Any
@@ -165,10 +166,33 @@ def test_a_tenant_that_is_not_active(
 
 
 # --- addresses
-def test_an_unknown_host(acme: TenantRef, globex: TenantRef) -> None:
-    for client in (visitor("nobody.isolane.test"), program(acme, host="nobody.isolane.test")):
-        for path in (RUNS, "/admin/", "/api/docs/", "/"):
-            problem(client.get(path), 404, "not_found")
+@pytest.mark.parametrize("who", ["nobody", "a wrong key", "a key", "a member"])
+def test_an_unknown_host_looks_like_another_tenants(
+    acme: TenantRef, globex: TenantRef, who: str
+) -> None:
+    """Whoever asks cannot tell which names are tenants', by the answer or by the statements that it takes."""
+    keys = {"a wrong key": "isl_nobody", "a key": create_api_key(tenant=acme, name="k", actor="me")}
+    client = member(acme, Role.ADMIN) if who == "a member" else visitor()
+    addresses = (f"203.0.113.{number}" for number in range(1, 255))
+
+    def ask(host: str, path: str) -> tuple[Any, ...]:
+        headers = {"host": host, "x-request-id": "same"}
+        if who in keys:
+            headers["authorization"] = f"Bearer {keys[who]}"
+        with CaptureQueriesContext(connection) as queries:
+            answer = client.get(path, headers=headers, REMOTE_ADDR=next(addresses))
+        body = re.sub(rb'name="csrfmiddlewaretoken" value="\w+"', b"", answer.content)
+        return answer.status_code, body, dict(answer.headers), len(queries)
+
+    for path in (RUNS, "/", "/admin/", "/api/docs/", "/login/", "/no/such/page"):
+        ask(host_of(globex), path)  # what is looked up once in a process
+        assert ask("nobody.isolane.test", path) == ask(host_of(globex), path), path
+
+
+def test_a_tenants_name_is_no_secret_to_its_members(acme: TenantRef, globex: TenantRef) -> None:
+    client = member(acme, Role.ADMIN)
+    assert client.get(RUNS).status_code == 200
+    problem(client.get(RUNS, headers={"host": "nobody.isolane.test"}), 401, "not_authenticated")
 
 
 def test_a_host_that_is_not_ours(acme: TenantRef) -> None:
@@ -229,6 +253,29 @@ def test_a_form_without_the_csrf_token_is_refused_with_a_problem(acme: TenantRef
 def test_a_form_that_is_too_large_is_refused_with_a_problem(acme: TenantRef) -> None:
     answer = visitor().post("/login/", "x" * 3_000_000, "application/x-www-form-urlencoded")
     problem(answer, 413, "too_large")
+
+
+@pytest.mark.parametrize("who", ["staff", "member", "nobody"])
+def test_no_mix_of_session_and_key_is_an_error(
+    acme: TenantRef, globex: TenantRef, who: str
+) -> None:
+    clients = {"staff": staff, "member": lambda: member(acme, Role.VIEWER), "nobody": visitor}
+    client = clients[who]()
+    client.raise_request_exception = False
+    keys = [create_api_key(tenant=tenant, name="k", actor="me") for tenant in (acme, globex)]
+    found: dict[tuple[str, str, str], int] = {}
+    for host in ("isolane.test", host_of(acme), "nobody.isolane.test"):
+        for path in ("/admin/", "/admin/login/", "/login/", "/api/docs/", "/", RUNS):
+            for key in ("", "isl_nobody", *keys):
+                headers = {"host": host} | ({"authorization": f"Bearer {key}"} if key else {})
+                found[host, path, key] = client.get(path, headers=headers).status_code
+    assert {mix: status for mix, status in found.items() if status >= 500} == {}
+    at_admin = {
+        status
+        for (host, path, _), status in found.items()
+        if (host, path) == ("isolane.test", "/admin/")
+    }
+    assert at_admin == {200 if who == "staff" else 302}  # a key changes nothing there
 
 
 # --- the log

@@ -1,0 +1,316 @@
+"""Signing in over HTTP: who tries too often waits, nobody is locked out by others, and it is written down."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from orchestrator.core.failure_counts import FailureCounts
+from tenants.logins import attempts, backend, failures
+from tenants.logins.hashing import HashingQueue
+from tenants.models import AuditEntry, User
+from tenants.roles import Role
+from tenants.scope import TenantRef, platform_scope
+from tenants.services.api_keys import HINT_LENGTH, create_api_key, revoke_api_key
+from tests.integration.tenants.web import host_of, member, problem, visitor
+
+RUNS = "/api/v1/executions"
+PAGES = pytest.mark.parametrize("page", ["/login/", "/admin/login/"])
+HERE, THERE = "203.0.113.7", "198.51.100.1"
+RIGHT = "a long password"
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time as the counts of this test, which begin empty, have it."""
+    clock = Clock()
+    counts = FailureCounts(clock=clock)
+    monkeypatch.setattr(attempts, "counts", lambda: counts)
+    monkeypatch.setattr(failures, "_ENTRIES", failures.PerMinute(60, clock=clock))
+    return clock
+
+
+@pytest.fixture
+def ada(acme: TenantRef, globex: TenantRef, settings: Settings) -> str:
+    """Somebody who runs the platform, with a password that is hashed quickly."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with platform_scope():
+        User.objects.create_superuser(username="ada", password=RIGHT)
+    return "ada"
+
+
+def sign_in(page: str, account: str, password: str = "wrong", address: str = HERE) -> Any:
+    form = {"username": account, "password": password}
+    return visitor(REMOTE_ADDR=address).post(page, form)
+
+
+def trail(action: str = "login.failed") -> list[AuditEntry]:
+    with platform_scope():
+        return list(AuditEntry.objects.filter(action=action).order_by("id"))
+
+
+# --- passwords
+@PAGES
+def test_wrong_passwords_make_the_account_wait_at_their_address_alone(
+    ada: str, clock: Clock, page: str
+) -> None:
+    assert [sign_in(page, ada).status_code for _ in range(6)] == [200] * 6
+    refused = sign_in(page, ada, RIGHT)
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+    assert "Too many attempts to sign in; try again in 1 s." in refused.content.decode()
+    assert sign_in(page, ada, RIGHT, THERE).status_code == 302  # the account is not locked
+    clock.now += 1
+    assert sign_in(page, ada).status_code == 200
+    assert sign_in(page, ada, RIGHT)["Retry-After"] == "2"
+    clock.now += 2
+    assert sign_in(page, ada, RIGHT).status_code == 302
+    assert [sign_in(page, ada).status_code for _ in range(6)] == [200] * 6  # counted anew
+
+
+@PAGES
+def test_whether_the_account_exists_is_not_told(ada: str, clock: Clock, page: str) -> None:
+    found = {}
+    for account in (ada, "nobody"):
+        for _ in range(6):
+            sign_in(page, account)
+        refused = sign_in(page, account)
+        found[account] = refused.status_code, refused.content, refused["Retry-After"]
+    assert found[ada] == found["nobody"]
+    assert found[ada][0] == 429
+
+
+def test_an_address_that_tries_many_accounts_waits(ada: str, clock: Clock) -> None:
+    found = [sign_in("/login/", f"user-{number}").status_code for number in range(22)]
+    assert found == [200] * 21 + [429]
+    assert sign_in("/login/", ada, RIGHT).status_code == 429
+    assert sign_in("/login/", ada, RIGHT, THERE).status_code == 302
+    clock.now += 1
+    assert sign_in("/login/", ada, RIGHT).status_code == 302
+
+
+def test_who_signs_in_costs_the_address_nothing(ada: str, clock: Clock) -> None:
+    assert {sign_in("/login/", ada, RIGHT).status_code for _ in range(23)} == {302}
+
+
+def test_an_ipv6_network_is_one_address(ada: str, clock: Clock) -> None:
+    for number in range(6):
+        sign_in("/login/", ada, address=f"2001:db8:1:2::{number}")
+    assert sign_in("/login/", ada, RIGHT, "2001:db8:1:2:ffff::1").status_code == 429
+    assert sign_in("/login/", ada, RIGHT, "2001:db8:1:3::1").status_code == 302
+
+
+# --- behind a proxy
+def test_callers_behind_a_trusted_proxy_are_told_apart(
+    ada: str, clock: Clock, settings: Settings
+) -> None:
+    settings.TRUSTED_PROXIES = ("10.0.0.0/8",)
+    form = {"username": ada, "password": "wrong"}
+    proxied = visitor(REMOTE_ADDR="10.0.0.1")
+    for number in range(6):  # what the caller itself says is on the left
+        proxied.post("/login/", form, headers={"x-forwarded-for": f"1.2.3.{number}, {HERE}"})
+    form["password"] = RIGHT
+    refused = proxied.post("/login/", form, headers={"x-forwarded-for": HERE})
+    other = proxied.post("/login/", form, headers={"x-forwarded-for": THERE})
+    assert (refused.status_code, other.status_code) == (429, 302)
+
+
+def test_where_all_have_the_proxys_address_it_stops_nobody(
+    ada: str, clock: Clock, settings: Settings
+) -> None:
+    settings.BEHIND_TLS = True
+    for number in range(22):
+        sign_in("/login/", f"user-{number}")
+        problem(
+            visitor(REMOTE_ADDR=HERE, authorization="Bearer isl_x").get(RUNS),
+            401,
+            "not_authenticated",
+        )
+    assert sign_in("/login/", ada, RIGHT).status_code == 302
+
+
+# --- hashing
+@PAGES
+@pytest.mark.parametrize("account", ["ada", "nobody"])
+def test_no_connection_is_held_while_a_password_is_hashed(
+    ada: str, page: str, account: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+
+    def hashing(*_: Any, **__: Any) -> bool:
+        held.append(connection.connection is not None)
+        return False
+
+    monkeypatch.setattr(User, "check_password", hashing)
+    monkeypatch.setattr(User, "set_password", hashing)
+    client = visitor()
+    client.get(page)  # a connection has been used before
+    assert client.post(page, {"username": account, "password": "wrong"}).status_code == 200
+    assert held == [False]
+
+
+def test_who_finds_the_queue_full_is_refused_at_once_and_not_counted(
+    ada: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = HashingQueue(at_once=1, waiting=0)
+    monkeypatch.setattr(backend, "QUEUE", queue)
+    with queue.place():
+        for _ in range(10):
+            refused = sign_in("/login/", ada, RIGHT)
+            assert (refused.status_code, refused["Retry-After"]) == (429, "2")
+    assert sign_in("/login/", ada, RIGHT).status_code == 302
+    assert trail() == []
+
+
+# --- API keys
+def ask(key: str, address: str = HERE) -> Any:
+    return visitor(authorization=f"Bearer {key}", REMOTE_ADDR=address).get(RUNS)
+
+
+@contextmanager
+def no_queries() -> Iterator[None]:
+    with CaptureQueriesContext(connection) as queries:
+        yield
+    assert queries.captured_queries == []
+
+
+def test_wrong_keys_make_their_address_wait_before_the_database_is_asked(
+    ada: str, acme: TenantRef, clock: Clock
+) -> None:
+    known, fresh = (create_api_key(tenant=acme, name="k", actor="tests") for _ in range(2))
+    assert ask(known).status_code == 200
+    for number in range(21):
+        problem(ask(f"isl_{number}"), 401, "not_authenticated")
+    with no_queries():
+        refused = ask("isl_wrong")
+    problem(refused, 429, "too_many_attempts")
+    assert refused["Retry-After"] == "1"
+    assert ask(known).status_code == 200  # whatever others at its address do
+    assert ask(fresh).status_code == 429
+    assert ask(fresh, THERE).status_code == 200
+    assert sign_in("/login/", ada, RIGHT).status_code == 302  # people are counted apart
+    clock.now += 1
+    assert ask(fresh).status_code == 200
+
+
+def test_a_valid_key_asks_nobody_but_the_database(
+    acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = create_api_key(tenant=acme, name="k", actor="tests")
+    assert ask(key).status_code == 200
+    monkeypatch.delattr(attempts, "counts")
+    assert ask(key).status_code == 200
+
+
+def test_a_key_that_was_valid_is_refused_once_it_is_revoked(acme: TenantRef, clock: Clock) -> None:
+    key = create_api_key(tenant=acme, name="k", actor="tests")
+    assert ask(key).status_code == 200
+    revoke_api_key(tenant=acme, hint=key[:HINT_LENGTH], actor="tests")
+    for _ in range(21):
+        problem(ask(key), 401, "not_authenticated")
+    with no_queries():
+        problem(ask(key), 429, "too_many_attempts")
+
+
+# --- what is written down
+def test_failures_are_logged_and_few_are_audited(
+    ada: str, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(5):
+            sign_in("/login/", "ada\r\n{}", "hunter2")
+    assert len(caplog.records) == 5
+    line = vars(caplog.records[-1])
+    assert (line["event"], line["account"], line["address"]) == ("LOGIN_FAILED", "ada��{}", HERE)
+    assert "hunter2" not in caplog.text
+    entries = [(entry.actor, entry.subject, entry.details["failures"]) for entry in trail()]
+    assert entries == [(f"address:{HERE}", "ada��{}", number) for number in (1, 2, 4)]
+
+
+def test_wrong_keys_are_audited_without_the_key(acme: TenantRef, clock: Clock) -> None:
+    for number in range(4):
+        ask(f"isl_secret{number}")
+    assert [entry.details["failures"] for entry in trail()] == [1, 2, 4]
+    assert "secret" not in str([vars(entry) for entry in trail()])
+
+
+def test_nobody_fills_the_audit_trail(
+    acme: TenantRef, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "_ENTRIES", failures.PerMinute(3, clock=clock))
+    for number in range(10):
+        ask("isl_x", f"203.0.113.{number}")
+    assert len(trail()) == 3
+    clock.now += 60
+    ask("isl_x", THERE)
+    assert trail()[-1].details["unrecorded"] == 7
+
+
+# --- sessions
+def ends_in(client: Client) -> timedelta:
+    return client.session.get_expiry_date() - timezone.now()
+
+
+def test_staff_sessions_are_short_and_their_logins_audited(ada: str, acme: TenantRef) -> None:
+    client = visitor(REMOTE_ADDR=HERE)
+    client.post("/admin/login/", {"username": ada, "password": RIGHT})
+    assert timedelta(hours=7.9) < ends_in(client) <= timedelta(hours=8)
+    session = client.session
+    session["something"] = "changed"
+    session.save()
+    assert ends_in(client) <= timedelta(hours=8)
+    (entry,) = trail("login.staff")
+    assert (entry.actor, entry.subject) == ("user:ada", f"address:{HERE}")
+
+    assert timedelta(days=6.9) < ends_in(member(acme, Role.VIEWER)) <= timedelta(days=7)
+    assert len(trail("login.staff")) == 1
+
+
+# --- what browsers and caches may do
+@pytest.mark.parametrize(
+    ("path", "is_page"),
+    [
+        (RUNS, False),
+        ("/healthz", False),
+        ("/no/such/page", False),
+        ("/api/schema/", False),
+        ("/api/docs/?script=", False),
+        ("/api/docs/", True),
+        ("/login/", True),
+        ("/admin/login/", True),
+    ],
+)
+def test_every_answer_has_a_policy_and_is_not_stored(
+    acme: TenantRef, path: str, is_page: bool
+) -> None:
+    hosts = ["isolane.test"] if path.startswith("/admin") else ["isolane.test", host_of(acme)]
+    for host in hosts:
+        answer = visitor(host).get(path)
+        policy = answer["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert ("script-src 'self'" in policy) == is_page
+        assert "no-store" in answer["Cache-Control"]
+        assert "<script>" not in answer.content.decode()
+        assert "<style" not in answer.content.decode()
+
+
+def test_static_files_stay_cacheable(acme: TenantRef) -> None:
+    answer = visitor().get("/static/admin/css/base.css")
+    assert "max-age" in answer["Cache-Control"]
+    assert "default-src 'none'" in answer["Content-Security-Policy"]
+    answer.close()

@@ -1,0 +1,53 @@
+"""At most so many passwords are hashed at once, and few wait."""
+
+import threading
+
+import pytest
+
+from orchestrator.core.errors import TooManyAttempts
+from tenants.logins.hashing import AT_ONCE, WAITING, HashingQueue
+from tests.waiting import wait_for
+
+
+def test_few_hash_few_wait_and_the_rest_is_refused_at_once() -> None:
+    queue = HashingQueue(at_once=1, waiting=2)
+    go_on = threading.Event()
+    waiting: list[int] = []
+    hashing: list[int] = []
+    done: list[int] = []
+    refused: list[int] = []
+
+    def login() -> None:
+        try:
+            with queue.place():
+                waiting.append(1)
+                with queue.turn():
+                    hashing.append(1)
+                    go_on.wait(10)
+                    done.append(1)
+        except TooManyAttempts as error:
+            refused.append(error.retry_after)
+
+    threads = [threading.Thread(target=login) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: len(refused) == 47 and len(waiting) == 3, "the queue to be full")
+    assert len(hashing) == 1
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 3
+    with queue.place(), queue.turn():
+        pass
+
+
+def test_the_platforms_own_leaves_processors_and_threads_to_others() -> None:
+    assert AT_ONCE >= 1
+    assert WAITING <= 8
+
+
+def test_a_place_is_given_back_whatever_happens() -> None:
+    queue = HashingQueue(at_once=1, waiting=0)
+    for _ in range(3):
+        with pytest.raises(ValueError), queue.place(), queue.turn():
+            raise ValueError
