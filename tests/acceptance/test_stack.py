@@ -214,7 +214,8 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert status_of(f"{flower}/") == 401
         assert status_of(f"{flower}/tasks", user=f"admin:{secret}") == 200
         for path in ("metrics", "healthcheck"):
-            assert status_of(f"{flower}/{path}") == 404
+            assert status_of(f"{flower}/{path}") == 401
+            assert status_of(f"{flower}/{path}", user=f"admin:{secret}") == 404
         assert (
             status_of(f"{flower}/api/worker/shutdown/x", user=f"admin:{secret}", method="POST")
             == 403

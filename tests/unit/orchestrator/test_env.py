@@ -226,8 +226,9 @@ def test_networks(tmp_path: Path, between: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["10.1.2.3/16", "10.0.0.0/33", "db.internal", "10.0.0.0-10"])
 def test_what_is_no_network_is_named(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match=r"^ISOLANE_RESOURCE_NETWORKS: ") as refused:
-        read(tmp_path, ISOLANE_RESOURCE_NETWORKS=f"127.0.0.0/8,{wrong}")
+    for name in ("ISOLANE_RESOURCE_NETWORKS", "ISOLANE_TRUSTED_PROXIES"):
+        with pytest.raises(ImproperlyConfigured, match=rf"^{name}: ") as refused:
+            read(tmp_path, **{name: f"127.0.0.0/8,{wrong}"})
     assert wrong in str(refused.value)
     assert "use networks such as 10.1.0.0/16" in str(refused.value)
 
