@@ -40,12 +40,12 @@ SHARED_APPS = [
     "tenants",
     "executions.placement",
     "resources.ledger",
+    "django.contrib.admin",  # before django_tenants, whose pages of the admin have inline styles
     "django_tenants",
     "django.contrib.contenttypes",
     "django.contrib.auth",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "django.contrib.admin",
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",

@@ -1,6 +1,7 @@
 """Signing in over HTTP: who tries too often waits, nobody is locked out by others, and it is written down."""
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -20,7 +21,7 @@ from tenants.models import AuditEntry, User
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.api_keys import HINT_LENGTH, create_api_key, revoke_api_key
-from tests.integration.tenants.web import host_of, member, problem, visitor
+from tests.integration.tenants.web import host_of, member, problem, staff, visitor
 
 RUNS = "/api/v1/executions"
 PAGES = pytest.mark.parametrize("page", ["/login/", "/admin/login/"])
@@ -307,6 +308,13 @@ def test_every_answer_has_a_policy_and_is_not_stored(
         assert "no-store" in answer["Cache-Control"]
         assert "<script>" not in answer.content.decode()
         assert "<style" not in answer.content.decode()
+
+
+def test_the_admin_has_no_inline_scripts_or_styles(acme: TenantRef) -> None:
+    client = staff()
+    for path in ("/admin/", "/admin/tenants/tenant/", f"/admin/tenants/tenant/{acme.id}/change/"):
+        shown = client.get(path).content.decode()
+        assert re.findall(r"<style|<script>|\sstyle=|\son\w+=", shown) == [], path
 
 
 def test_static_files_stay_cacheable(acme: TenantRef) -> None:
