@@ -29,7 +29,7 @@ class PasswordBackend(ModelBackend):
         return with_password(request, username, lambda: self._check(username, password))
 
     # ModelBackend's own hashes without a limit; this one calls the above.
-    aauthenticate = BaseBackend.aauthenticate
+    aauthenticate = BaseBackend.aauthenticate  # type: ignore[assignment]  # names them in kwargs
 
     def _check(self, username: str, password: str) -> User | None:
         with QUEUE.place():

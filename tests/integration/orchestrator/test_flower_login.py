@@ -18,12 +18,15 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def flower(servers: None, tmp_path: Path) -> Iterator[httpx.Client]:
     port, _ = choose_port(25555, "127.0.0.1")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "orchestrator.cli", "flower", "--port", str(port)],
-        cwd=ROOT,
-        env={**os.environ, "ISOLANE_HOME": str(tmp_path), "FLOWER_PASSWORD": "a password"},
-        stderr=subprocess.DEVNULL,
-    )
+    environment = {**os.environ, "ISOLANE_HOME": str(tmp_path), "FLOWER_PASSWORD": "a password"}
+    del environment["ISOLANE_LOG_LEVEL"]  # as a terminal has it
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "orchestrator.cli", "flower", "--port", str(port)],
+            cwd=ROOT,
+            env=environment,
+            stderr=log,
+        )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
             wait_for(lambda: _answers(client), "Flower to answer")
@@ -40,7 +43,7 @@ def _answers(client: httpx.Client) -> bool:
         return False
 
 
-def test_wrong_logins_are_slowed(flower: httpx.Client) -> None:
+def test_wrong_logins_are_slowed_and_logged(flower: httpx.Client, tmp_path: Path) -> None:
     right = ("admin", "a password")
     assert flower.get("/tasks", auth=right).status_code == 200
     for path in ("/", "/api/workers", "/static/css/flower.css", "/no/such/page"):
@@ -55,3 +58,6 @@ def test_wrong_logins_are_slowed(flower: httpx.Client) -> None:
     refused = flower.get("/tasks", auth=right)
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) >= 1
+    log = (tmp_path / "log").read_text()
+    assert '"event": "LOGIN_FAILED", "address": "127.0.0.1"' in log
+    assert "guess" not in log
