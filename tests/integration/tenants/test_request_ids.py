@@ -45,7 +45,7 @@ def test_a_callers_id_comes_back_whatever_the_answer(acme: TenantRef, globex: Te
         (400, visitor("evil.example.com"), RUNS),
         (401, visitor(host_of(acme)), RUNS),
         (404, visitor(), "/no/such/page"),
-        (404, visitor("nobody.isolane.test"), RUNS),
+        (401, visitor("nobody.isolane.test"), RUNS),
         (405, program(acme), None),
     ]
     for status, client, path in answers:
