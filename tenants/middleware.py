@@ -24,18 +24,15 @@ from orchestrator.core.errors import (
 from orchestrator.core.known_caller import tell_caller
 from orchestrator.core.problems import database_away, problem_response
 from tenants.caller import Caller, reach
-from tenants.logins.api_keys import caller_of_request
+from tenants.logins.api_keys import caller_of_request, sent_key
 from tenants.logins.pages import too_many_attempts
+from tenants.logins.paths import ADMIN_PREFIX, SIGN_IN_PATHS, is_for_people
 from tenants.roles import Role
 from tenants.scope import TenantRef, give_back_connection, platform_scope, tenant_scope
 from tenants.selectors import membership_of, tenant_by_host
 from tenants.services.api_keys import invalid_key
 from tenants.statuses import TenantStatus
 
-ADMIN_PREFIX = "/admin/"
-SIGN_IN_PATHS = frozenset(
-    {"/login/", "/logout/"}
-)  # use users and sessions, which no tenant's role may see
 # Whose host an unknown name is: nobody is a member and no key is of it, so it looks like that of any other tenant.
 NO_TENANT = TenantRef(id=0, schema="", status=TenantStatus.ACTIVE)
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -61,7 +58,7 @@ class ScopeMiddleware:
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         host = host_of(request)
-        program = None if _is_for_people(request) else _program(request)
+        program = None if is_for_people(request.path) else _program(request)
         tenant = None if is_base_host(host) else tenant_by_host(host) or NO_TENANT
         if tenant and request.path.startswith(ADMIN_PREFIX):
             raise NotFound("There is nothing at this address.")
@@ -69,6 +66,7 @@ class ScopeMiddleware:
         request.caller = caller  # type: ignore[attr-defined]  # ours, read by the API's authentication
         if caller is not None:
             tell_caller(request, f"tenant:{caller.tenant.id}")
+        # Signing in uses users and sessions, which no tenant's role may see.
         if caller is not None and request.path not in SIGN_IN_PATHS:
             with tenant_scope(caller.tenant):
                 return self._get_response(request)
@@ -117,12 +115,12 @@ def is_base_host(host: str) -> bool:
 
 def _program(request: HttpRequest) -> Caller | None:
     """Who calls with an API key, if one was sent."""
-    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
-    if not scheme:
+    if not request.headers.get("Authorization"):
         return None
-    if scheme.lower() != "bearer":
+    key = sent_key(request)
+    if key is None:
         raise Unauthenticated("The Authorization header must be 'Bearer <API key>'.")
-    return caller_of_request(request, sent.strip())
+    return caller_of_request(request, key)
 
 
 def _caller(
@@ -148,11 +146,6 @@ def _caller(
         name=f"user:{user.get_username()}",
         blueprints=reach(membership.blueprints),
     )
-
-
-def _is_for_people(request: HttpRequest) -> bool:
-    """Pages of people know sessions only, whatever else is sent along."""
-    return request.path.startswith(ADMIN_PREFIX) or request.path in SIGN_IN_PATHS
 
 
 def _is_platform_admin(request: HttpRequest) -> bool:

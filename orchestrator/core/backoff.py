@@ -35,8 +35,13 @@ class Subject:
 class Counted:
     """What counting one failure of each subject in advance came to."""
 
-    wait: int  # not 0: one of them has to wait, and nothing was counted
-    failures: tuple[int, ...] = ()  # of each, with this one
+    waits: tuple[int, ...]  # of each; if one has to wait, nothing was counted
+    failures: tuple[int, ...]  # of each, with this one
+
+    @property
+    def wait(self) -> int:
+        """How long until all of them may be tried."""
+        return max(self.waits, default=0)
 
 
 def doubling(*, free: int, longest: int, memory: int) -> Backoff:

@@ -31,10 +31,10 @@ class FailureCounts:
         """Count one failure of each subject, unless one of them has to wait."""
         with self._lock:
             now = self._now()
-            wait = max((self._wait(subject, now) for subject in subjects), default=0)
-            if wait > 0:
-                return Counted(wait=wait)
-            return Counted(wait=0, failures=tuple(self._add(subject, now) for subject in subjects))
+            waits = tuple(self._wait(subject, now) for subject in subjects)
+            if any(waits):
+                return Counted(waits=waits, failures=())
+            return Counted(waits=waits, failures=tuple(self._add(each, now) for each in subjects))
 
     def give_back(self, name: str) -> None:
         """Take one failure back that was counted in advance, and the wait that it brought."""
@@ -51,7 +51,8 @@ class FailureCounts:
         kept = self._kept.get(subject.name)
         if kept is None or kept.forget_at <= now:
             return 0
-        return min(kept.wait_until - now, subject.backoff.longest)  # whatever the clock has done
+        left = max(0, kept.wait_until - now)
+        return min(left, subject.backoff.longest)  # whatever the clock has done
 
     def _add(self, subject: Subject, now: int) -> int:
         kept = self._kept.pop(subject.name, None)

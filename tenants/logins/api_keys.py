@@ -41,17 +41,23 @@ class KnownKeys:
             self._digests.pop(digest, None)
 
 
-_KNOWN = KnownKeys()
+KNOWN = KnownKeys()
+
+
+def sent_key(request: HttpRequest) -> str | None:
+    """The key in the Authorization header, if it has the form of one."""
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    return sent.strip() if scheme.lower() == "bearer" else None
 
 
 def caller_of_request(request: HttpRequest, key: str) -> Caller:
     """Who calls with this key. The database says so each time; what is known only lets the key through to it."""
     digest = digest_of(key)
-    if _KNOWN.has(digest) and (caller := find_caller(key)):
+    if KNOWN.has(digest) and (caller := find_caller(key)):
         return caller
-    _KNOWN.drop(digest)
+    KNOWN.drop(digest)
     caller = with_key(request, lambda: find_caller(key))
     if caller is None:
         raise invalid_key()
-    _KNOWN.add(digest)
+    KNOWN.add(digest)
     return caller

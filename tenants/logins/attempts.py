@@ -15,6 +15,7 @@ from tenants.logins.addresses import address_of, is_everybodys
 from tenants.logins.counts import counts
 from tenants.logins.failures import write_down
 from tenants.logins.limits import key_subject, password_subjects
+from tenants.logins.waiting import WAITING
 
 Found = TypeVar("Found")
 
@@ -52,6 +53,8 @@ def _counted(
     """What the check found, and the failures of the first subject with this one."""
     counted = counts().count(subjects)
     if counted.wait > 0:
+        for subject, wait in zip(subjects, counted.waits, strict=True):
+            WAITING.note(subject.name, wait)
         raise TooManyAttempts(seconds(counted.wait))
     try:
         return check(), counted.failures[0]

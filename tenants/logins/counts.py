@@ -29,21 +29,21 @@ REST_SECONDS = 5.0  # after a failure nobody asks for so long
 # the longest, however far two clocks are apart.
 COUNT = """
 local now, wait = tonumber(ARGV[1]), 0
-local backoffs = {}
+local waits, backoffs, counted = {}, {}, {}
 for i, key in ipairs(KEYS) do
   backoffs[i] = cjson.decode(ARGV[i + 1])
   local left = tonumber(redis.call('HGET', key, 'until') or 0) - now
-  wait = math.max(wait, math.min(left, backoffs[i].longest))
+  waits[i] = math.max(0, math.min(left, backoffs[i].longest))
+  wait = math.max(wait, waits[i])
 end
-if wait > 0 then return {wait} end
-local answer = {0}
+if wait > 0 then return {waits, counted} end
 for i, key in ipairs(KEYS) do
   local failures, waits = redis.call('HINCRBY', key, 'failures', 1), backoffs[i].waits
   redis.call('HSET', key, 'until', string.format('%.0f', now + waits[math.min(failures, #waits)]))
   redis.call('PEXPIRE', key, backoffs[i].memory)
-  answer[i + 1] = failures
+  counted[i] = failures
 end
-return answer
+return {waits, counted}
 """
 GIVE_BACK = """
 if tonumber(redis.call('HGET', KEYS[1], 'failures') or 0) > 0 then
@@ -78,8 +78,8 @@ class SharedCounts:
         now = int(self._clock() * SECOND)
 
         def ask() -> Counted:
-            wait, *failures = self._run(COUNT, names, [now, *map(_table, subjects)])
-            return Counted(wait=int(wait), failures=tuple(map(int, failures)))
+            waits, failures = self._run(COUNT, names, [now, *map(_table, subjects)])
+            return Counted(waits=tuple(map(int, waits)), failures=tuple(map(int, failures)))
 
         return self._bounded(ask, lambda: self._own.count(subjects))
 

@@ -58,7 +58,7 @@ def test_nothing_is_counted_while_one_subject_waits(
     counts = make()
     for _ in range(5):
         counts.count([ADDRESS])
-    assert counts.count([PAIR, ADDRESS]).wait == 1000
+    assert counts.count([PAIR, ADDRESS]).waits == (0, 1000)
     clock.now += 1
     assert counts.count([PAIR, ADDRESS]).failures == (1, 6)
 

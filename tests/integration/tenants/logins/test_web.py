@@ -15,8 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from orchestrator.core.failure_counts import FailureCounts
-from tenants.logins import attempts, backend, failures
+from tenants.logins import attempts, backend, early, failures
 from tenants.logins.hashing import HashingQueue
+from tenants.logins.waiting import Waiting
 from tenants.models import AuditEntry, User
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope
@@ -43,6 +44,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     counts = FailureCounts(clock=clock)
     monkeypatch.setattr(attempts, "counts", lambda: counts)
     monkeypatch.setattr(failures, "_ENTRIES", failures.PerMinute(60, clock=clock))
+    waiting = Waiting(clock=clock)
+    for module in (attempts, early):
+        monkeypatch.setattr(module, "WAITING", waiting)
     return clock
 
 
@@ -225,6 +229,32 @@ def test_a_key_that_was_valid_is_refused_once_it_is_revoked(acme: TenantRef, clo
         problem(ask(key), 401, "not_authenticated")
     with no_queries():
         problem(ask(key), 429, "too_many_attempts")
+
+
+# --- early
+def test_an_address_that_waits_is_refused_before_anything_is_done(
+    ada: str, acme: TenantRef, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = create_api_key(tenant=acme, name="k", actor="tests")
+    assert ask(known).status_code == 200
+    for number in range(22):
+        last = sign_in("/login/", f"user-{number}"), ask("isl_x")
+    assert [answer.status_code for answer in last] == [429, 429]
+    monkeypatch.delattr(attempts, "counts")  # nobody is asked
+    with no_queries():
+        early = sign_in("/login/", "user"), ask("isl_x")
+    assert [answer.content for answer in early] == [answer.content for answer in last]
+    assert early[1]["Content-Type"] == "application/problem+json"
+    assert {answer["Retry-After"] for answer in early} == {"1"}
+    assert visitor(REMOTE_ADDR=HERE).get("/login/").status_code == 200
+    assert ask(known).status_code == 200
+
+
+def test_an_account_that_waits_does_not_stop_others_at_its_address(ada: str, clock: Clock) -> None:
+    for _ in range(7):
+        refused = sign_in("/login/", "bob")
+    assert refused.status_code == 429
+    assert sign_in("/login/", ada, RIGHT).status_code == 302
 
 
 # --- what is written down

@@ -1,0 +1,10 @@
+"""Which paths are pages of people, who sign in with a password and have a session. Pure."""
+
+ADMIN_PREFIX = "/admin/"
+SIGN_IN_PATHS = frozenset({"/login/", "/logout/"})
+PASSWORD_PATHS = frozenset({"/login/", "/admin/login/"})  # where passwords are sent to
+
+
+def is_for_people(path: str) -> bool:
+    """Such pages know sessions only: an API key that is sent along is not looked at."""
+    return path.startswith(ADMIN_PREFIX) or path in SIGN_IN_PATHS
