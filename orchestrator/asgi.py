@@ -15,4 +15,7 @@ from orchestrator.web.body_limit import limit_body
 
 env.require(WEB)
 celery_app.set_default()
-application = limit_body(get_asgi_application(), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+_django = get_asgi_application()
+from tenants.logins.early import EarlyRefusals  # noqa: E402 - needs Django to be set up
+
+application = limit_body(EarlyRefusals(_django), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)

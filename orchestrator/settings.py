@@ -65,7 +65,6 @@ MIDDLEWARE = [
     "orchestrator.core.browser_rules.BrowserRulesMiddleware",
     "orchestrator.core.health.HealthMiddleware",
     "tenants.middleware.ConnectionMiddleware",
-    "tenants.logins.early.EarlyRefusalMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -24,7 +24,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.known_caller import tell_caller
 from orchestrator.core.problems import database_away, problem_response
 from tenants.caller import Caller, reach
-from tenants.logins.api_keys import caller_of_request, sent_key
+from tenants.logins.api_keys import caller_of_request, key_in
 from tenants.logins.pages import too_many_attempts
 from tenants.logins.paths import ADMIN_PREFIX, SIGN_IN_PATHS, is_for_people
 from tenants.roles import Role
@@ -115,9 +115,10 @@ def is_base_host(host: str) -> bool:
 
 def _program(request: HttpRequest) -> Caller | None:
     """Who calls with an API key, if one was sent."""
-    if not request.headers.get("Authorization"):
+    authorization = request.headers.get("Authorization", "")
+    if not authorization:
         return None
-    key = sent_key(request)
+    key = key_in(authorization)
     if key is None:
         raise Unauthenticated("The Authorization header must be 'Bearer <API key>'.")
     return caller_of_request(request, key)

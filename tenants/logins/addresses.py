@@ -11,7 +11,11 @@ from orchestrator.core.client_address import Network, client_address, counted_as
 def address_of(request: HttpRequest) -> str:
     """The caller's address, or the /64 network of an IPv6 one."""
     peer: str = request.META.get("REMOTE_ADDR", "")
-    forwarded = request.headers.get("X-Forwarded-For", "")
+    return counted_address(peer, request.headers.get("X-Forwarded-For", ""))
+
+
+def counted_address(peer: str, forwarded: str) -> str:
+    """The same from the parts of a request."""
     return counted_as(client_address(peer, forwarded, _networks(settings.TRUSTED_PROXIES)))
 
 

@@ -44,9 +44,9 @@ class KnownKeys:
 KNOWN = KnownKeys()
 
 
-def sent_key(request: HttpRequest) -> str | None:
-    """The key in the Authorization header, if it has the form of one."""
-    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+def key_in(authorization: str) -> str | None:
+    """The key in an Authorization header, if there is one of that kind."""
+    scheme, _, sent = authorization.partition(" ")
     return sent.strip() if scheme.lower() == "bearer" else None
 
 

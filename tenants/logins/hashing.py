@@ -23,6 +23,14 @@ class HashingQueue:
         self._places = threading.BoundedSemaphore(at_once + waiting)
         self._turns = threading.BoundedSemaphore(at_once)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a login that comes now would be refused, as far as one can tell."""
+        if not self._places.acquire(blocking=False):
+            return True
+        self._places.release()
+        return False
+
     @contextmanager
     def place(self) -> Iterator[None]:
         """Be in the queue, or refused at once."""

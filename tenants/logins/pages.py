@@ -1,18 +1,15 @@
 """What a person sees who tried to sign in too often."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from orchestrator.core.errors import TooManyAttempts
 
 
 def too_many_attempts(request: HttpRequest, error: TooManyAttempts) -> HttpResponse:
     """A page with the same status and header as the problem that a program is sent."""
-    page = render(
-        request,
-        "registration/too_many_attempts.html",
-        {"detail": error.detail},
-        status=error.http_status,
+    content = render_to_string(
+        "registration/too_many_attempts.html", {"detail": error.detail, "path": request.path}
     )
-    page["Retry-After"] = str(error.retry_after)
-    return page
+    headers = {"Retry-After": str(error.retry_after)}
+    return HttpResponse(content, status=error.http_status, headers=headers)

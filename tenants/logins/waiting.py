@@ -33,6 +33,11 @@ class Waiting:
             if len(self._until) > self._most:
                 self._until.popitem(last=False)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody was noted lately, as far as one can tell without a look at the time."""
+        return not self._until
+
     def left(self, name: str) -> int:
         """How long the name has to wait, as far as is known here."""
         until, kept_until = self._until.get(name, (0, 0))

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -232,22 +233,66 @@ def test_a_key_that_was_valid_is_refused_once_it_is_revoked(acme: TenantRef, clo
 
 
 # --- early
-def test_an_address_that_waits_is_refused_before_anything_is_done(
-    ada: str, acme: TenantRef, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_an_address_that_waits_is_known_in_front_of_django(
+    ada: str, acme: TenantRef, clock: Clock
 ) -> None:
+    """The answers are those of Django, without any work."""
     known = create_api_key(tenant=acme, name="k", actor="tests")
     assert ask(known).status_code == 200
+    assert early_answer("POST", "/login/") is None
     for number in range(22):
-        last = sign_in("/login/", f"user-{number}"), ask("isl_x")
-    assert [answer.status_code for answer in last] == [429, 429]
-    monkeypatch.delattr(attempts, "counts")  # nobody is asked
-    with no_queries():
-        early = sign_in("/login/", "user"), ask("isl_x")
-    assert [answer.content for answer in early] == [answer.content for answer in last]
-    assert early[1]["Content-Type"] == "application/problem+json"
-    assert {answer["Retry-After"] for answer in early} == {"1"}
-    assert visitor(REMOTE_ADDR=HERE).get("/login/").status_code == 200
-    assert ask(known).status_code == 200
+        page, data = sign_in("/login/", f"user-{number}"), ask("isl_x")
+    for path, slow, key in (("/login/", page, ""), (RUNS, data, "isl_x")):
+        with no_queries():
+            quick = early_answer("POST", path, key)
+        assert quick is not None
+        status, headers, body = quick
+        assert (status, body) == (slow.status_code, slow.content)
+        said = {"retry-after", "content-type", "content-security-policy", "cache-control", "vary"}
+        said |= {"x-request-id", "x-content-type-options"}
+        assert {name: headers.get(name) for name in said} == {
+            name: slow.get(name, "Authorization, Cookie") for name in said
+        } | {"x-request-id": "mine"}
+    assert early_answer("GET", "/login/") is None
+    assert early_answer("GET", RUNS, known) is None
+    assert early_answer("GET", "/admin/", "isl_x") is None  # keys are not looked at there
+    assert early_answer("GET", RUNS, "isl_x", THERE) is None
+    clock.now += 1
+    assert early_answer("POST", "/login/") is None
+
+
+def test_a_queue_that_is_full_is_known_in_front_of_django(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = HashingQueue(at_once=1, waiting=0)
+    monkeypatch.setattr(early, "QUEUE", queue)
+    assert early_answer("POST", "/admin/login/") is None
+    with queue.place():
+        quick = early_answer("POST", "/admin/login/")
+        assert quick is not None
+        assert (quick[0], quick[1]["retry-after"]) == (429, "2")
+        assert early_answer("GET", "/admin/login/") is None
+        assert early_answer("POST", RUNS, "isl_x") is None
+
+
+def early_answer(
+    method: str, path: str, key: str = "", address: str = HERE
+) -> tuple[int, dict[str, str], bytes] | None:
+    """What is answered in front of Django, if anything is."""
+    headers = [(b"x-request-id", b"mine"), (b"authorization", f"Bearer {key}".encode())]
+    scope = {"type": "http", "method": method, "path": path, "client": (address, 1)}
+    scope["headers"] = headers if key else headers[:1]
+    sent: list[Any] = []
+
+    async def django(*_: Any) -> None: ...
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async_to_sync(early.EarlyRefusals(django))(scope, django, send)
+    if not sent:
+        return None
+    start, body = sent
+    named = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    return start["status"], named, body["body"]
 
 
 def test_an_account_that_waits_does_not_stop_others_at_its_address(ada: str, clock: Clock) -> None:
