@@ -82,7 +82,7 @@ class ScopeMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Tell a person who signs in too often; called by Django when a view has raised."""
         if isinstance(exception, TooManyAttempts):
-            return too_many_attempts(request, exception)
+            return too_many_attempts(request.path, exception)
         return None
 
 

@@ -36,6 +36,11 @@ class FailureCounts:
                 return Counted(waits=waits, failures=())
             return Counted(waits=waits, failures=tuple(self._add(each, now) for each in subjects))
 
+    def wait(self, subject: Subject) -> int:
+        """How long the subject has to wait."""
+        with self._lock:
+            return self._wait(subject, self._now())
+
     def give_back(self, name: str) -> None:
         """Take one failure back that was counted in advance, and the wait that it brought."""
         with self._lock:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.backends import BaseBackend, ModelBackend
+from django.contrib.auth.hashers import make_password, verify_password
 from django.db import connection
 from django.http import HttpRequest
 
@@ -35,14 +36,20 @@ class PasswordBackend(ModelBackend):
         with QUEUE.place():
             user = User.objects.filter(username=username).first()
             if not connection.in_atomic_block:
-                connection.close()  # back to the pool: nobody waits for a turn with a connection
-            with QUEUE.turn():
-                return self._matching(user, password)
-
-    def _matching(self, user: User | None, password: str) -> User | None:
-        if user is None:
-            User().set_password(password)
+                connection.close()  # back to the pool: nobody waits for a hash with a connection
+            is_right, anew = QUEUE.run(lambda: _compare(password, user.password if user else None))
+        if user is None or not is_right or not self.user_can_authenticate(user):
             return None
-        if user.check_password(password) and self.user_can_authenticate(user):
-            return user
-        return None
+        if anew:
+            user.password = anew
+            user.save(update_fields=["password"])
+        return user
+
+
+def _compare(password: str, encoded: str | None) -> tuple[bool, str]:
+    """Whether it is the one that was encoded, and how it is to be stored from now on, if otherwise than before."""
+    if encoded is None:
+        make_password(password)
+        return False, ""
+    is_right, is_outdated = verify_password(password, encoded)
+    return is_right, make_password(password) if is_right and is_outdated else ""

@@ -1,89 +1,114 @@
-"""Refusing addresses that have to wait in front of Django: no thread, no session, no server is used for them.
+"""Refusing those who have to wait in front of Django: no thread, no session and no server is used for them.
 
-Timing: request-time. Model: async; it waits for nothing but the answer's way out. Guarantee: best-effort; whom it does
-not know is counted and refused behind it, and a key that was valid lately is never refused. Failure: none of its own.
+Timing: request-time. Model: async; it waits for a form's body and for the answer's way out. Guarantee: best-effort;
+whom it does not know is counted and refused behind it, and a key that was valid lately is never refused.
+Failure: abort; a caller who goes away before its form is whole gets no answer.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from functools import lru_cache
-from typing import Any
-
-from django.http import HttpRequest
+from django.http import HttpResponse
 
 from orchestrator.core.backoff import seconds
-from orchestrator.core.browser_rules import BrowserRulesMiddleware
-from orchestrator.core.errors import TooManyAttempts
+from orchestrator.core.errors import IsolaneError, TooLarge, TooManyAttempts
+from orchestrator.core.failure_counts import FailureCounts
 from orchestrator.core.problems import problem_response
-from orchestrator.core.request_ids import HEADER, usable_id
-from tenants.logins.addresses import counted_address
+from tenants.logins.addresses import counted_address, is_everybodys
 from tenants.logins.api_keys import KNOWN, key_in
-from tenants.logins.hashing import QUEUE, RETRY_SECONDS
-from tenants.logins.limits import key_name, password_name
+from tenants.logins.asgi import (
+    Application,
+    Message,
+    Receive,
+    Send,
+    again,
+    header,
+    send_response,
+    whole_body,
+)
+from tenants.logins.hashing import AT_ONCE, RETRY_SECONDS
+from tenants.logins.hashing import WAITING as QUEUED
+from tenants.logins.limits import address_subject, key_subject
 from tenants.logins.pages import too_many_attempts
 from tenants.logins.paths import PASSWORD_PATHS, is_for_people
 from tenants.logins.waiting import WAITING
 from tenants.services.api_keys import digest_of
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
-Headers = tuple[tuple[bytes, bytes], ...]
+MAX_FORM_BYTES = 64 * 1024
 
 
 class EarlyRefusals:
-    """Around Django's application."""
+    """Around Django's application. As many logins are let in at once as can hash or wait to."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(
+        self,
+        application: Application,
+        *,
+        most: int = AT_ONCE + QUEUED,
+        turned_away: FailureCounts | None = None,
+    ) -> None:
         self._application = application
+        self._free = most
+        self._turned_away = turned_away or FailureCounts()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer 429, or go on."""
-        wait = seconds_to_wait(scope) if scope["type"] == "http" else 0
-        if not wait:
+        if (
+            scope["type"] == "http"
+            and scope["method"] == "POST"
+            and scope["path"] in PASSWORD_PATHS
+        ):
+            await self._sign_in(scope, receive, send)
+        elif scope["type"] == "http" and (wait := _wait_of_key(scope)):
+            await _refuse(scope, send, TooManyAttempts(seconds(wait)))
+        else:
             await self._application(scope, receive, send)
+
+    async def _sign_in(self, scope: Message, receive: Receive, send: Send) -> None:
+        subject = address_subject(_address(scope), is_proxy=is_everybodys())
+        if wait := WAITING.left(subject.name) or self._turned_away.wait(subject):
+            await _refuse(scope, send, TooManyAttempts(seconds(wait)))
             return
-        status, headers, body = _answer(scope["path"] if is_for_people(scope["path"]) else "", wait)
-        sent_id = (HEADER.encode(), usable_id(_header(scope, b"x-request-id")).encode())
-        await send(
-            {"type": "http.response.start", "status": status, "headers": [*headers, sent_id]}
-        )
-        await send({"type": "http.response.body", "body": body})
+        # The whole form first: one that comes slowly must not keep others out.
+        body = await whole_body(receive, most=MAX_FORM_BYTES)
+        if body is None:
+            return
+        if len(body) > MAX_FORM_BYTES:
+            await _refuse(
+                scope,
+                send,
+                TooLarge(f"The form is too large; send at most {MAX_FORM_BYTES} bytes."),
+            )
+            return
+        if not self._free:
+            self._turned_away.count([subject])  # who comes again and again has to wait
+            await _refuse(scope, send, TooManyAttempts(RETRY_SECONDS))
+            return
+        self._free -= 1
+        try:
+            await self._application(scope, again(body, receive), send)
+        finally:
+            self._free += 1
 
 
-def seconds_to_wait(scope: Message) -> int:
-    """How long the caller has to wait, as far as is known here; 0 if Django is to find out."""
-    if scope["method"] == "POST" and scope["path"] in PASSWORD_PATHS:
-        if QUEUE.is_full:
-            return RETRY_SECONDS
-        wait = 0 if WAITING.is_empty else WAITING.left(password_name(_address(scope)))
-    elif WAITING.is_empty or is_for_people(scope["path"]):
+def _wait_of_key(scope: Message) -> int:
+    if WAITING.is_empty or is_for_people(scope["path"]):
         return 0
-    else:
-        key = key_in(_header(scope, b"authorization"))
-        wait = WAITING.left(key_name(_address(scope))) if key else 0
-        if wait and key and KNOWN.has(digest_of(key)):
-            return 0
-    return seconds(wait) if wait else 0
-
-
-@lru_cache(maxsize=1_000)
-def _answer(page: str, wait: int) -> tuple[int, Headers, bytes]:
-    """What Django would have answered: a page with a link to that path, or a problem for programs."""
-    request, error = HttpRequest(), TooManyAttempts(wait)
-    request.path = page
-    response = too_many_attempts(request, error) if page else problem_response(error)
-    response = BrowserRulesMiddleware(lambda _: response)(request)
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Length"] = str(len(response.content))
-    headers = tuple((name.encode(), value.encode()) for name, value in response.items())
-    return response.status_code, headers, response.content
+    key = key_in(header(scope, b"authorization"))
+    if not key:
+        return 0
+    wait = WAITING.left(key_subject(_address(scope), is_proxy=is_everybodys()).name)
+    return 0 if wait and KNOWN.has(digest_of(key)) else wait
 
 
 def _address(scope: Message) -> str:
     client = scope.get("client")
-    return counted_address(client[0] if client else "", _header(scope, b"x-forwarded-for"))
+    return counted_address(client[0] if client else "", header(scope, b"x-forwarded-for"))
 
 
-def _header(scope: Message, name: bytes) -> str:
-    return ",".join(value.decode("latin-1") for sent, value in scope["headers"] if sent == name)
+async def _refuse(scope: Message, send: Send, error: IsolaneError) -> None:
+    await send_response(scope, send, _response(scope["path"], error))
+
+
+def _response(path: str, error: IsolaneError) -> HttpResponse:
+    """What Django would have answered: a page for people, a problem for programs."""
+    if isinstance(error, TooManyAttempts) and is_for_people(path):
+        return too_many_attempts(path, error)
+    return problem_response(error)

@@ -21,20 +21,15 @@ def password_subjects(account: str, address: str, *, is_proxy: bool) -> tuple[Su
         Subject(
             name=f"account:{pair}", backoff=ACCOUNT_AT_PROXY if is_proxy else ACCOUNT_AT_ADDRESS
         ),
-        Subject(name=password_name(address), backoff=PROXY if is_proxy else ADDRESS),
+        address_subject(address, is_proxy=is_proxy),
     )
+
+
+def address_subject(address: str, *, is_proxy: bool) -> Subject:
+    """Whose failures the wrong passwords of an address are, whatever the account."""
+    return Subject(name=f"address:{address}", backoff=PROXY if is_proxy else ADDRESS)
 
 
 def key_subject(address: str, *, is_proxy: bool) -> Subject:
     """Whose failure a wrong API key is; counted apart, so that a program's old key stops no person."""
-    return Subject(name=key_name(address), backoff=PROXY if is_proxy else ADDRESS)
-
-
-def password_name(address: str) -> str:
-    """Of an address, for wrong passwords."""
-    return f"address:{address}"
-
-
-def key_name(address: str) -> str:
-    """Of an address, for wrong API keys."""
-    return f"key:{address}"
+    return Subject(name=f"key:{address}", backoff=PROXY if is_proxy else ADDRESS)

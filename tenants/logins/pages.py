@@ -1,15 +1,20 @@
 """What a person sees who tried to sign in too often."""
 
-from django.http import HttpRequest, HttpResponse
+from functools import lru_cache
+
+from django.http import HttpResponse
 from django.template.loader import render_to_string
 
 from orchestrator.core.errors import TooManyAttempts
 
 
-def too_many_attempts(request: HttpRequest, error: TooManyAttempts) -> HttpResponse:
-    """A page with the same status and header as the problem that a program is sent."""
-    content = render_to_string(
-        "registration/too_many_attempts.html", {"detail": error.detail, "path": request.path}
-    )
+def too_many_attempts(path: str, error: TooManyAttempts) -> HttpResponse:
+    """A page with the same status and header as the problem that a program is sent, and with a way back to the path."""
     headers = {"Retry-After": str(error.retry_after)}
-    return HttpResponse(content, status=error.http_status, headers=headers)
+    return HttpResponse(_page(path, error.detail), status=error.http_status, headers=headers)
+
+
+@lru_cache(maxsize=1_000)
+def _page(path: str, detail: str) -> str:
+    shown = {"path": path, "detail": detail}
+    return render_to_string("registration/too_many_attempts.html", shown)

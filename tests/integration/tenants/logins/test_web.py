@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -23,7 +23,9 @@ from tenants.models import AuditEntry, User
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.api_keys import HINT_LENGTH, create_api_key, revoke_api_key
+from tests.front import Front
 from tests.integration.tenants.web import host_of, member, problem, staff, visitor
+from tests.waiting import wait_for
 
 RUNS = "/api/v1/executions"
 PAGES = pytest.mark.parametrize("page", ["/login/", "/admin/login/"])
@@ -155,18 +157,23 @@ def test_where_all_have_the_proxys_address_it_stops_nobody(
 def test_no_connection_is_held_while_a_password_is_hashed(
     ada: str, page: str, account: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held: list[bool] = []
+    hashed: list[bool] = []
+    encode = MD5PasswordHasher.encode
 
-    def hashing(*_: Any, **__: Any) -> bool:
-        held.append(connection.connection is not None)
-        return False
+    def all_are_back() -> bool:
+        stats = connection.pool.get_stats()
+        return bool(stats["pool_size"] == stats["pool_available"])
 
-    monkeypatch.setattr(User, "check_password", hashing)
-    monkeypatch.setattr(User, "set_password", hashing)
+    def hashing(*arguments: Any, **options: Any) -> str:
+        # One that was given back is made ready for others first.
+        hashed.append(wait_for(all_are_back, "connections to be back", seconds=5))
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr(MD5PasswordHasher, "encode", hashing)
     client = visitor()
     client.get(page)  # a connection has been used before
     assert client.post(page, {"username": account, "password": "wrong"}).status_code == 200
-    assert held == [False]
+    assert hashed == [True]
 
 
 def test_who_finds_the_queue_full_is_refused_at_once_and_not_counted(
@@ -180,6 +187,25 @@ def test_who_finds_the_queue_full_is_refused_at_once_and_not_counted(
             assert (refused.status_code, refused["Retry-After"]) == (429, "2")
     assert sign_in("/login/", ada, RIGHT).status_code == 302
     assert trail() == []
+
+
+def test_a_password_that_was_hashed_otherwise_is_hashed_anew(
+    ada: str, clock: Clock, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.ScryptPasswordHasher",
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+    ]
+    assert sign_in("/login/", ada).status_code == 200
+    assert password_of(ada).startswith("md5$")
+    for _ in range(2):
+        assert sign_in("/login/", ada, RIGHT).status_code == 302
+        assert password_of(ada).startswith("scrypt$")
+
+
+def password_of(account: str) -> str:
+    with platform_scope():
+        return User.objects.get(username=account).password
 
 
 # --- API keys
@@ -232,67 +258,30 @@ def test_a_key_that_was_valid_is_refused_once_it_is_revoked(acme: TenantRef, clo
         problem(ask(key), 429, "too_many_attempts")
 
 
-# --- early
+# --- in front of Django
 def test_an_address_that_waits_is_known_in_front_of_django(
     ada: str, acme: TenantRef, clock: Clock
 ) -> None:
     """The answers are those of Django, without any work."""
+    front = Front(clock=clock)
     known = create_api_key(tenant=acme, name="k", actor="tests")
     assert ask(known).status_code == 200
-    assert early_answer("POST", "/login/") is None
+    assert front.now("POST", "/login/") is None
     for number in range(22):
         page, data = sign_in("/login/", f"user-{number}"), ask("isl_x")
     for path, slow, key in (("/login/", page, ""), (RUNS, data, "isl_x")):
         with no_queries():
-            quick = early_answer("POST", path, key)
-        assert quick is not None
-        status, headers, body = quick
+            status, headers, body = front.now("POST", path, key=key)
         assert (status, body) == (slow.status_code, slow.content)
-        said = {"retry-after", "content-type", "content-security-policy", "cache-control", "vary"}
-        said |= {"x-request-id", "x-content-type-options"}
-        assert {name: headers.get(name) for name in said} == {
-            name: slow.get(name, "Authorization, Cookie") for name in said
-        } | {"x-request-id": "mine"}
-    assert early_answer("GET", "/login/") is None
-    assert early_answer("GET", RUNS, known) is None
-    assert early_answer("GET", "/admin/", "isl_x") is None  # keys are not looked at there
-    assert early_answer("GET", RUNS, "isl_x", THERE) is None
+        for name in ("retry-after", "content-type", "content-security-policy", "cache-control"):
+            assert headers[name] == slow[name], name
+        assert headers["x-request-id"] == "mine"
+    assert front.now("GET", "/login/") is None
+    assert front.now("GET", RUNS, key=known) is None
+    assert front.now("GET", "/admin/", key="isl_x") is None  # keys are not looked at there
+    assert front.now("GET", RUNS, key="isl_x", address=THERE) is None
     clock.now += 1
-    assert early_answer("POST", "/login/") is None
-
-
-def test_a_queue_that_is_full_is_known_in_front_of_django(monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = HashingQueue(at_once=1, waiting=0)
-    monkeypatch.setattr(early, "QUEUE", queue)
-    assert early_answer("POST", "/admin/login/") is None
-    with queue.place():
-        quick = early_answer("POST", "/admin/login/")
-        assert quick is not None
-        assert (quick[0], quick[1]["retry-after"]) == (429, "2")
-        assert early_answer("GET", "/admin/login/") is None
-        assert early_answer("POST", RUNS, "isl_x") is None
-
-
-def early_answer(
-    method: str, path: str, key: str = "", address: str = HERE
-) -> tuple[int, dict[str, str], bytes] | None:
-    """What is answered in front of Django, if anything is."""
-    headers = [(b"x-request-id", b"mine"), (b"authorization", f"Bearer {key}".encode())]
-    scope = {"type": "http", "method": method, "path": path, "client": (address, 1)}
-    scope["headers"] = headers if key else headers[:1]
-    sent: list[Any] = []
-
-    async def django(*_: Any) -> None: ...
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async_to_sync(early.EarlyRefusals(django))(scope, django, send)
-    if not sent:
-        return None
-    start, body = sent
-    named = {name.decode().lower(): value.decode() for name, value in start["headers"]}
-    return start["status"], named, body["body"]
+    assert front.now("POST", "/login/") is None
 
 
 def test_an_account_that_waits_does_not_stop_others_at_its_address(ada: str, clock: Clock) -> None:
