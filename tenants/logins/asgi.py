@@ -3,7 +3,7 @@
 Timing: request-time. Model: async. Guarantee: at-most-once; one answer for one request. Failure: bubble.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -11,13 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from orchestrator.core.browser_rules import BrowserRulesMiddleware
 from orchestrator.core.request_ids import HEADER, usable_id
 
-Message = MutableMapping[str, Any]
+Scope = dict[str, Any]
+Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def header(scope: Message, name: bytes) -> str:
+def header(scope: Scope, name: bytes) -> str:
     """A header of the request, its values joined as Django does; empty if it was not sent."""
     return ",".join(value.decode("latin-1") for sent, value in scope["headers"] if sent == name)
 
@@ -47,7 +48,7 @@ def again(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-async def send_response(scope: Message, send: Send, response: HttpResponse) -> None:
+async def send_response(scope: Scope, send: Send, response: HttpResponse) -> None:
     """Send Django's response with the headers that its middleware would add."""
     BrowserRulesMiddleware(lambda _: response)(HttpRequest())
     response["X-Content-Type-Options"] = "nosniff"

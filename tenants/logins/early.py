@@ -15,8 +15,8 @@ from tenants.logins.addresses import counted_address, is_everybodys
 from tenants.logins.api_keys import KNOWN, key_in
 from tenants.logins.asgi import (
     Application,
-    Message,
     Receive,
+    Scope,
     Send,
     again,
     header,
@@ -48,7 +48,7 @@ class EarlyRefusals:
         self._free = most
         self._turned_away = turned_away or FailureCounts()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 429, or go on."""
         if (
             scope["type"] == "http"
@@ -61,7 +61,7 @@ class EarlyRefusals:
         else:
             await self._application(scope, receive, send)
 
-    async def _sign_in(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         subject = address_subject(_address(scope), is_proxy=is_everybodys())
         if wait := WAITING.left(subject.name) or self._turned_away.wait(subject):
             await _refuse(scope, send, TooManyAttempts(seconds(wait)))
@@ -88,7 +88,7 @@ class EarlyRefusals:
             self._free += 1
 
 
-def _wait_of_key(scope: Message) -> int:
+def _wait_of_key(scope: Scope) -> int:
     if WAITING.is_empty or is_for_people(scope["path"]):
         return 0
     key = key_in(header(scope, b"authorization"))
@@ -98,12 +98,12 @@ def _wait_of_key(scope: Message) -> int:
     return 0 if wait and KNOWN.has(digest_of(key)) else wait
 
 
-def _address(scope: Message) -> str:
+def _address(scope: Scope) -> str:
     client = scope.get("client")
     return counted_address(client[0] if client else "", header(scope, b"x-forwarded-for"))
 
 
-async def _refuse(scope: Message, send: Send, error: IsolaneError) -> None:
+async def _refuse(scope: Scope, send: Send, error: IsolaneError) -> None:
     await send_response(scope, send, _response(scope["path"], error))
 
 
