@@ -1,8 +1,8 @@
 """Hashing passwords, which takes a processor for about 0.2 s each time, in threads of its own.
 
 Timing: request-time. Model: sync; few threads hash, with low priority, and few requests wait for them, without a
-database connection. Guarantee: at-most-once; at most half of the processors hash. Failure: abort; who finds the queue
-full is told to come back.
+database connection. Guarantee: at-most-once; one or two processors hash, never more than half. Failure: abort; who
+finds the queue full is told to come back.
 """
 
 import contextlib
@@ -15,8 +15,10 @@ from typing import TypeVar
 
 from orchestrator.core.errors import TooManyAttempts
 
-AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-WAITING = 4
+# Together fewer than the five requests of strangers that web works on at once (a quarter of its connections): while
+# some guess passwords, others must still see the login page, and new API keys be looked up.
+AT_ONCE = min(2, max(1, (os.cpu_count() or 1) // 2))
+WAITING = 2
 RETRY_SECONDS = 2
 NICENESS = 10
 Result = TypeVar("Result")

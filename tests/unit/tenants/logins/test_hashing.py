@@ -36,9 +36,8 @@ def test_few_hash_few_wait_and_the_rest_is_refused_at_once() -> None:
         thread.start()
     wait_for(lambda: len(refused) == 47 and len(waiting) == 3, "the queue to be full")
     wait_for(lambda: hashing, "the first to hash")
-    assert hashing == [
-        os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
-    ]  # one, which gives way to all else
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert hashing == [max(own, NICENESS)]  # one, which gives way to all else
     go_on.set()
     for thread in threads:
         thread.join()
@@ -49,7 +48,7 @@ def test_few_hash_few_wait_and_the_rest_is_refused_at_once() -> None:
 
 def test_the_platforms_own_leaves_processors_and_threads_to_others() -> None:
     assert AT_ONCE >= 1
-    assert WAITING <= 8
+    assert AT_ONCE + WAITING < 20 // 4  # of web's connections, those for strangers
 
 
 def test_a_place_is_given_back_whatever_happens() -> None:
