@@ -4,12 +4,12 @@ from typing import Any
 
 from django.contrib.auth.backends import BaseBackend, ModelBackend
 from django.contrib.auth.hashers import make_password, verify_password
-from django.db import connection
 from django.http import HttpRequest
 
 from tenants.logins.attempts import with_password
 from tenants.logins.hashing import QUEUE
 from tenants.models import User
+from tenants.scope import give_back_connection
 
 
 class PasswordBackend(ModelBackend):
@@ -35,8 +35,7 @@ class PasswordBackend(ModelBackend):
     def _check(self, username: str, password: str) -> User | None:
         with QUEUE.place():
             user = User.objects.filter(username=username).first()
-            if not connection.in_atomic_block:
-                connection.close()  # back to the pool: nobody waits for a hash with a connection
+            give_back_connection()  # nobody waits for a hash with one
             is_right, anew = QUEUE.run(lambda: _compare(password, user.password if user else None))
         if user is None or not is_right or not self.user_can_authenticate(user):
             return None

@@ -10,7 +10,7 @@ from orchestrator.core.errors import TooManyAttempts
 
 def too_many_attempts(path: str, error: TooManyAttempts) -> HttpResponse:
     """A page with the same status and header as the problem that a program is sent, and with a way back to the path."""
-    headers = {"Retry-After": str(error.retry_after)}
+    headers = {"Retry-After": str(error.retry_after_s)}
     return HttpResponse(_page(path, error.detail), status=error.http_status, headers=headers)
 
 

@@ -29,7 +29,7 @@ def test_few_hash_few_wait_and_the_rest_is_refused_at_once() -> None:
                 waiting.append(1)
                 done.append(queue.run(hash_))
         except TooManyAttempts as error:
-            refused.append(error.retry_after)
+            refused.append(error.retry_after_s)
 
     threads = [threading.Thread(target=login) for _ in range(50)]
     for thread in threads:
