@@ -21,7 +21,7 @@ from orchestrator.broker_options import broker_options
 from orchestrator.core.client_address import networks_of
 from orchestrator.core.errors import Conflict
 from orchestrator.core.failure_counts import FailureCounts
-from orchestrator.core.logs import limit_lines
+from orchestrator.core.logs import limit_lines, log_to_stderr
 from orchestrator.flower_login import FlowerBehindLogin, FlowerLogin
 from orchestrator.flower_server import listen
 from orchestrator.lane_app import lane_app
@@ -110,6 +110,7 @@ def serve(
 ) -> None:
     """Serve until stopped."""
     raise_descriptors()
+    log_to_stderr()
     limit_lines()
     broker.RedisSocket = BrokerOnSocket
     options.address = address

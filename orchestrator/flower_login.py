@@ -22,6 +22,7 @@ from orchestrator.core.failure_counts import FailureCounts
 BACKOFF = doubling(free=5, longest=30 * SECOND, memory=15 * 60 * SECOND)
 REALM = 'Basic realm="flower"'
 logger = logging.getLogger(__name__)
+logger.setLevel(logging.WARNING)  # also where the process tells of errors alone
 
 
 class FlowerLogin:

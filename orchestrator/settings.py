@@ -268,8 +268,6 @@ LOGGING = {
         # One line per task and thread says nothing that the run's own events do not say better.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
-        # 'isolane flower' is quiet like every command, but not about this.
-        "orchestrator.flower_login": {"level": "WARNING"},
         # The error that follows says the same, once.
         "psycopg.pool": {"level": "ERROR"},
         # What callers do wrong is answered, not logged: anybody could fill the log with it.

@@ -135,6 +135,13 @@ def cause_of(record: logging.LogRecord) -> Cause:
     return record.name, str(about), error.__name__ if error else ""
 
 
+def log_to_stderr() -> None:
+    """Write errors as JSON, for a process without Django, whose settings would say so."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.ERROR, handlers=[handler])
+
+
 def limit_lines() -> None:
     """Write one line of a cause per second, for processes whose lines anybody can cause: web and Flower.
 

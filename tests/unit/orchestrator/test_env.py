@@ -283,7 +283,9 @@ def test_what_the_supervisor_started_looks_for_nothing_more(tmp_path: Path) -> N
     write_state(tmp_path, SECRET_KEY="of the operator", REDIS_URL="redis://operator")
     own = {"ISOLANE_HOME": str(tmp_path), "ISOLANE_EMBEDDED": "1", "REDIS_URL": "redis://own"}
     assert env.read(own).secret_key != "of the operator"
-    assert env.read_flower(own) == env.FlowerEnv(redis_url="redis://own", user="admin", password="")
+    assert env.read_flower(own) == env.FlowerEnv(
+        redis_url="redis://own", user="admin", password="", trusted_proxies=()
+    )
 
 
 def test_an_unreadable_state_file_is_no_stack(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.integration.orchestrator.cli.conftest import Isolane
 
 # These do nothing on the platform for who calls them: they are, start or stop processes, or work on files.
 LOCAL = {
-    "up", "demo", "status", "down", "run", "flower", "provisioner", "web", "folders",
+    "up", "demo", "status", "down", "run", "flower", "web", "folders",
     "keys generate", "resources types",
 }  # fmt: skip
 
