@@ -25,32 +25,45 @@ PREFIX = "isolane:login:"
 MAX_SECONDS = 0.2  # that a caller may lose to a Redis that does not answer
 REST_SECONDS = 5.0  # after a failure nobody asks for so long
 
-# For each key a table of waits, the memory and the longest wait. The time is the caller's; a wait is never longer than
-# the longest, however far two clocks are apart.
-COUNT = """
+# A key holds "<failures> <end of the wait>". For each there is a table of waits, the memory and the longest wait. The
+# time is the caller's; a wait is never longer than the longest, however far two clocks are apart. Web's user may call
+# few commands (orchestrator.broker_users), in scripts, too.
+READ = """
+local function read(key)
+  local failures, ends = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
+  return tonumber(failures or 0), tonumber(ends or 0)
+end
+"""
+COUNT = (
+    READ
+    + """
 local now, wait = tonumber(ARGV[1]), 0
 local waits, backoffs, counted = {}, {}, {}
 for i, key in ipairs(KEYS) do
   backoffs[i] = cjson.decode(ARGV[i + 1])
-  local left = tonumber(redis.call('HGET', key, 'until') or 0) - now
-  waits[i] = math.max(0, math.min(left, backoffs[i].longest))
+  local _, ends = read(key)
+  waits[i] = math.max(0, math.min(ends - now, backoffs[i].longest))
   wait = math.max(wait, waits[i])
 end
 if wait > 0 then return {waits, counted} end
 for i, key in ipairs(KEYS) do
-  local failures, waits = redis.call('HINCRBY', key, 'failures', 1), backoffs[i].waits
-  redis.call('HSET', key, 'until', string.format('%.0f', now + waits[math.min(failures, #waits)]))
-  redis.call('PEXPIRE', key, backoffs[i].memory)
+  local failures, table = read(key) + 1, backoffs[i].waits
+  local ends = now + table[math.min(failures, #table)]
+  redis.call('SET', key, string.format('%d %.0f', failures, ends), 'PX', backoffs[i].memory)
   counted[i] = failures
 end
 return {waits, counted}
 """
-GIVE_BACK = """
-if tonumber(redis.call('HGET', KEYS[1], 'failures') or 0) > 0 then
-  redis.call('HINCRBY', KEYS[1], 'failures', -1)
-  redis.call('HSET', KEYS[1], 'until', 0)
+)
+GIVE_BACK = (
+    READ
+    + """
+local failures = read(KEYS[1])
+if failures > 0 then
+  redis.call('SET', KEYS[1], string.format('%d 0', failures - 1), 'KEEPTTL')
 end
 """
+)
 
 Answer = TypeVar("Answer")
 logger = logging.getLogger(__name__)

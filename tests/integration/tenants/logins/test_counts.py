@@ -1,15 +1,17 @@
 """Failures are counted in Redis as in one process; Redis away is no way around it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from orchestrator.broker_users import WEB
 from orchestrator.core.backoff import Subject, doubling
 from orchestrator.core.failure_counts import FailureCounts
 from tenants.logins.counts import PREFIX, REST_SECONDS, SharedCounts
+from tests.plugin import SERVERS
 
 PAIR = Subject(name="account:x", backoff=doubling(free=2, longest=8_000, memory=60_000))
 ADDRESS = Subject(name="address:x", backoff=doubling(free=4, longest=2_000, memory=30_000))
@@ -35,8 +37,23 @@ def make(request: pytest.FixtureRequest, clock: Clock) -> Callable[[], Counts]:
     if request.param == "process":
         own = FailureCounts(clock=clock)
         return lambda: own
-    client: redis.Redis = request.getfixturevalue("broker")
-    return lambda: SharedCounts(client, clock=clock)
+    request.getfixturevalue("broker")
+    return lambda: SharedCounts(as_web(), clock=clock)
+
+
+def as_web() -> redis.Redis:
+    """The broker with the rights of web, which are few; an error is one, and no reason to count elsewhere."""
+    return redis.Redis.from_url(SERVERS.redis_url_of(WEB), retry=Retry(NoBackoff(), 0))
+
+
+@pytest.fixture(autouse=True)
+def nobody_counts_alone(
+    caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Redis takes part in all tests but those in which it is away or wrong."""
+    yield
+    if "away" not in request.node.name and "nonsense" not in request.node.name:
+        assert caplog.records == []
 
 
 def test_each_failure_is_counted_and_brings_its_wait(
@@ -96,7 +113,8 @@ def test_a_process_forgets_in_time(clock: Clock) -> None:
 
 
 def test_redis_forgets_in_time(broker: redis.Redis, clock: Clock) -> None:
-    SharedCounts(broker, clock=clock).count([PAIR, ADDRESS])
+    SharedCounts(as_web(), clock=clock).count([PAIR, ADDRESS])
+    SharedCounts(as_web(), clock=clock).give_back(PAIR.name)
     assert {name.decode() for name in broker.scan_iter()} == {
         PREFIX + PAIR.name,
         PREFIX + ADDRESS.name,
@@ -122,5 +140,8 @@ def test_while_redis_is_away_the_process_counts_by_itself(
 
 
 def test_nonsense_of_redis_is_no_error(broker: redis.Redis, clock: Clock) -> None:
-    broker.set(PREFIX + PAIR.name, "not a hash")
-    assert SharedCounts(broker, clock=clock).count([PAIR]).failures == (1,)
+    broker.set(PREFIX + PAIR.name, "not of ours")
+    assert SharedCounts(as_web(), clock=clock).count([PAIR]).failures == (1,)
+    broker.delete(PREFIX + PAIR.name)
+    broker.lpush(PREFIX + PAIR.name, "not even a text")
+    assert SharedCounts(as_web(), clock=clock).count([PAIR]).failures == (1,)
