@@ -37,6 +37,7 @@ class Env:
     embedded: bool
     database_url: str
     database_owner_url: str
+    database_worker_url: str
     redis_url: str
     cache_url: str
     secret_key: str
@@ -95,6 +96,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         database_owner_url=postgres_url(
             "DATABASE_OWNER_URL", reader.text("DATABASE_OWNER_URL", "")
         ),
+        database_worker_url=worker_url(reader.text("DATABASE_WORKER_URL", ""), web=database),
         redis_url=broker,
         cache_url=cache_url(reader.text("ISOLANE_CACHE_URL", ""), broker=broker),
         # Without a platform nothing is signed that anybody will ever check.
@@ -229,6 +231,16 @@ def postgres_url(name: str, value: str) -> str:
         raise ImproperlyConfigured(
             f"{name} is not a PostgreSQL address; use postgresql://user:password@host:port/database."
         ) from None
+    return value
+
+
+def worker_url(value: str, *, web: str) -> str:
+    """The value as it is, if it names a role in the same database as web's address does."""
+    worker = conninfo_to_dict(postgres_url("DATABASE_WORKER_URL", value))
+    if value and worker.get("dbname") != conninfo_to_dict(web).get("dbname"):
+        raise ImproperlyConfigured(
+            "DATABASE_WORKER_URL names another database than DATABASE_URL; only user and password may differ."
+        )
     return value
 
 

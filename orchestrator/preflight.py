@@ -19,6 +19,7 @@ from orchestrator import env
 from orchestrator.cache_url import VARIABLE as CACHE_URL
 from orchestrator.cache_url import cache_url
 from orchestrator.core.errors import IsolaneError
+from orchestrator.processes import WORKERS_DATABASE
 
 MIN_POSTGRES = 14
 MIN_REDIS = (6, 2)
@@ -35,7 +36,8 @@ class ServerUnusable(IsolaneError):
 def external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
     """The servers that the operator named, checked; none if none is named."""
     names = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
-    given = {name: value for name in (*names, CACHE_URL) if (value := env.variable(environ, name))}
+    optional = (WORKERS_DATABASE, CACHE_URL)
+    given = {name: value for name in (*names, *optional) if (value := env.variable(environ, name))}
     if not given:
         return None
     for name in names:
@@ -48,6 +50,8 @@ def external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
         env.postgres_url(name, given[name])
     check_postgres(given["DATABASE_OWNER_URL"], "DATABASE_OWNER_URL")
     check_login(given["DATABASE_URL"], given["DATABASE_OWNER_URL"])
+    if worker := env.worker_url(given.get(WORKERS_DATABASE, ""), web=given["DATABASE_URL"]):
+        check_login(worker, given["DATABASE_OWNER_URL"], WORKERS_DATABASE)
     broker = env.redis_url(given["REDIS_URL"])
     check_redis(broker)
     if cache := cache_url(given.get(CACHE_URL, ""), broker=broker):
@@ -70,14 +74,14 @@ def check_postgres(url: str, variable: str) -> None:
         )
 
 
-def check_login(url: str, owner_url: str) -> None:
-    """Refuse a DATABASE_URL that cannot be used; a login role that does not exist yet is made by the migration."""
+def check_login(url: str, owner_url: str, variable: str = "DATABASE_URL") -> None:
+    """Refuse an address that cannot be used; a login role that does not exist yet is made by the migration."""
     user = conninfo_to_dict(url).get("user")
     with psycopg.connect(owner_url, connect_timeout=CONNECT_SECONDS) as connection:
         found = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [user]).fetchone()
     asked = make_conninfo(url, connect_timeout=CONNECT_SECONDS)
     if found is not None or PGconn.ping(asked.encode()) != Ping.OK:
-        check_postgres(url, "DATABASE_URL")
+        check_postgres(url, variable)
 
 
 def _address(url: str) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 DATABASE, OWNER, BROKER, CACHE = "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "ISOLANE_CACHE_URL"  # fmt: skip
+WORKERS_DATABASE = "DATABASE_WORKER_URL"  # which workers get as their DATABASE_URL
 SIGNING, SEALING, FLOWER_LOGIN = "SECRET_KEY", "ENCRYPTION_KEYS", "FLOWER_PASSWORD"
-CREDENTIALS = (DATABASE, OWNER, BROKER, CACHE, SIGNING, SEALING, FLOWER_LOGIN)
+CREDENTIALS = (DATABASE, OWNER, WORKERS_DATABASE, BROKER, CACHE, SIGNING, SEALING, FLOWER_LOGIN)
 TENANTS_PREFIX = "ISOLANE_SECRET_"  # of variables with secrets of tenants
 CLIENTS_KEY = "ISOLANE_API_KEY"  # of the command alone
 
@@ -37,7 +38,9 @@ PROVISIONER = Process(name="provisioner", needs=(DATABASE, OWNER))
 FLOWER = Process(name="flower", needs=(BROKER, FLOWER_LOGIN))
 # Whoever types commands: submits, looks at far sides, migrates.
 OPERATOR = Process(
-    name="operator", needs=(DATABASE, BROKER, SIGNING, SEALING), uses=(OWNER, CACHE, FLOWER_LOGIN)
+    name="operator",
+    needs=(DATABASE, BROKER, SIGNING, SEALING),
+    uses=(OWNER, WORKERS_DATABASE, CACHE, FLOWER_LOGIN),
 )
 PROCESSES = (WEB, WORKER, PROVISIONER, FLOWER, OPERATOR)
 

@@ -35,12 +35,14 @@ from orchestrator.preflight import external_servers
 from orchestrator.processes import (
     BROKER,
     CREDENTIALS,
+    DATABASE,
     FLOWER,
     OPERATOR,
     PROCESSES,
     PROVISIONER,
     WEB,
     WORKER,
+    WORKERS_DATABASE,
     Process,
     without_credentials,
 )
@@ -233,6 +235,7 @@ def _server_urls(servers: EmbeddedServers | None) -> dict[str, str]:
     return {
         "DATABASE_URL": servers.login_url,
         "DATABASE_OWNER_URL": servers.owner_url,
+        WORKERS_DATABASE: servers.worker_url,
         "REDIS_URL": servers.redis_url,
         CACHE_URL: servers.cache_url,
     }
@@ -313,8 +316,10 @@ def platform_environment(
 def credentials_of(
     process: Process, environment: Mapping[str, str], broker_url: str
 ) -> dict[str, str]:
-    """What this kind of process is given of the whole environment, with its own address of the broker if it has one."""
+    """What this kind of process is given of the whole environment, with its own login where it has one."""
     own = {BROKER: broker_url} if broker_url else {}
+    if process is WORKER and (login := environment.get(WORKERS_DATABASE)):
+        own[DATABASE] = login
     found = {**environment, **own}
     return {name: found[name] for name in process.credentials if found.get(name)}
 

@@ -3,15 +3,14 @@
 from django.conf import settings
 from psycopg import sql
 
+from tenants.logins import logins
 from tenants.names import tenants_group
 from tenants.owner import owner_connection
-from tenants.schemas import login_role
 
 OTHER_DATABASES = """
-SELECT datname FROM pg_database
+SELECT datname, login FROM pg_database, unnest(%s::text[]) AS login
 WHERE datallowconn AND datname <> current_database()
-  AND (has_database_privilege(%(login)s, oid, 'CONNECT') OR has_database_privilege(%(login)s, oid, 'TEMP'))
-ORDER BY datname"""
+  AND (has_database_privilege(login, oid, 'CONNECT') OR has_database_privilege(login, oid, 'TEMP'))"""
 # Those that make or fill large objects. A tenant's role can own nothing else, and nobody bounds how many.
 LARGE_OBJECT_FUNCTIONS = (
     "lo_creat(integer)",
@@ -30,14 +29,14 @@ USABLE = (
 def exposures() -> list[str]:
     """Sentences for the operator, each with the statement that mends it; none if all is well."""
     found = []
-    login = login_role()
     with owner_connection().cursor() as cursor:
-        cursor.execute(OTHER_DATABASES, {"login": login})
-        if databases := [row[0] for row in cursor.fetchall()]:
+        cursor.execute(OTHER_DATABASES, [logins(cursor)])
+        if rows := cursor.fetchall():
+            databases, roles = (sorted(set(column)) for column in zip(*rows, strict=True))
             named = sql.SQL(", ").join(map(sql.Identifier, databases)).as_string()
             found.append(
-                f"the role {login!r} may connect to other databases of the server. As a superuser: "
-                f"REVOKE CONNECT, TEMPORARY ON DATABASE {named} FROM PUBLIC;"
+                f"the roles {', '.join(map(repr, roles))} may connect to other databases of the server. "
+                f"As a superuser: REVOKE CONNECT, TEMPORARY ON DATABASE {named} FROM PUBLIC;"
             )
         group = tenants_group(str(settings.DATABASES["default"]["NAME"]))
         cursor.execute(USABLE, [list(LARGE_OBJECT_FUNCTIONS), group])

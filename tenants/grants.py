@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from django.apps import apps
 from django.conf import settings
+from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from tenants.names import platform_role, tenants_group
+from tenants.names import platform_role, tenants_group, worker_platform_role
 from tenants.rights import NO_RIGHTS, PACKAGE_TABLES, DatabaseRights
 
+POLICIES = ("tenant_rows", "platform_rows", "login_rows", "worker_rows", "worker_changes")
 TENANT_ID_FUNCTION = """
 CREATE OR REPLACE FUNCTION public.isolane_tenant_id() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog AS $$
@@ -22,13 +24,15 @@ $$"""
 
 
 def apply_grants(cursor: CursorWrapper, *, database: str, login: str) -> None:
-    """Make roles, grants and policies what the models declare; changes nothing when they already are."""
+    """Make roles, grants and policies what the models declare; `login` is web's. Idempotent."""
     platform, group = platform_role(database), tenants_group(database)
-    for role in (platform, group):
+    worker = worker_platform_role(database)
+    for role in (platform, worker, group):
         create_role(cursor, role)
     grant_membership(cursor, role=platform, member=login)
     names = {
         "platform": _id(platform),
+        "worker": _id(worker),
         "group": _id(group),
         "login": _id(login),
         "db": _id(database),
@@ -37,16 +41,19 @@ def apply_grants(cursor: CursorWrapper, *, database: str, login: str) -> None:
         "REVOKE ALL ON DATABASE {db} FROM PUBLIC",
         "GRANT CONNECT ON DATABASE {db} TO {login}",
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
-        "GRANT USAGE ON SCHEMA public TO {login}, {platform}, {group}",
+        "GRANT USAGE ON SCHEMA public TO {login}, {platform}, {worker}, {group}",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {platform}",
         "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {platform}",
     ):
         cursor.execute(sql.SQL(statement).format(**names))
     cursor.execute(TENANT_ID_FUNCTION)
     for table, has_tenant_id, rights in shared_tables():
-        _grant(cursor, table, rights, names)
-        if has_tenant_id:
-            _secure_rows(cursor, table, rights, names)
+        # At once: what is taken and given back meanwhile would be missed by those who work.
+        with transaction.atomic(using=cursor.db.alias):
+            _grant(cursor, table, rights, names)
+            if has_tenant_id or rights.worker_changes:
+                policies = row_policies(rights, of_tenants=has_tenant_id)
+                _secure_rows(cursor, table, policies, names)
 
 
 def shared_tables() -> Iterator[tuple[str, bool, DatabaseRights]]:
@@ -76,25 +83,44 @@ def grant_membership(cursor: CursorWrapper, *, role: str, member: str) -> None:
 def _grant(
     cursor: CursorWrapper, table: str, rights: DatabaseRights, names: dict[str, sql.Identifier]
 ) -> None:
-    for role, granted in (("login", rights.login), ("group", rights.tenant)):
+    roles = (("login", rights.login), ("group", rights.tenant), ("worker", rights.worker))
+    for role, granted in roles:
         target = {"table": _id("public", table), "role": names[role]}
         cursor.execute(sql.SQL("REVOKE ALL ON {table} FROM {role}").format(**target))
         for right in granted:
             cursor.execute(sql.SQL("GRANT " + right + " ON {table} TO {role}").format(**target))
+    for sequence in rights.worker_sequences:
+        counted = {"sequence": _id("public", sequence), **names}
+        cursor.execute(
+            sql.SQL("GRANT USAGE, SELECT ON SEQUENCE {sequence} TO {worker}").format(**counted)
+        )
+
+
+def row_policies(rights: DatabaseRights, *, of_tenants: bool) -> dict[str, tuple[str, str]]:
+    """Write, by name, for whom each policy is and which rows it lets through. Pure."""
+    policies = {"platform_rows": ("TO {platform}", "true")}
+    if of_tenants:
+        own = "tenant_id = (SELECT public.isolane_tenant_id())"
+        policies["tenant_rows"] = ("TO {group}", own)
+    if rights.login:
+        policies["login_rows"] = ("FOR SELECT TO {login}", "true")
+    if rights.worker_changes:
+        policies["worker_rows"] = ("FOR SELECT TO {worker}", "true")
+        policies["worker_changes"] = ("FOR UPDATE TO {worker}", rights.worker_changes)
+    elif rights.worker:
+        policies["worker_rows"] = ("TO {worker}", "true")
+    return policies
 
 
 def _secure_rows(
-    cursor: CursorWrapper, table: str, rights: DatabaseRights, names: dict[str, sql.Identifier]
+    cursor: CursorWrapper,
+    table: str,
+    policies: dict[str, tuple[str, str]],
+    names: dict[str, sql.Identifier],
 ) -> None:
-    policies = {
-        "tenant_rows": ("TO {group}", "tenant_id = (SELECT public.isolane_tenant_id())"),
-        "platform_rows": ("TO {platform}", "true"),
-    }
-    if rights.login:
-        policies["login_rows"] = ("FOR SELECT TO {login}", "true")
     formats = {**names, "table": _id("public", table)}
     cursor.execute(sql.SQL("ALTER TABLE {table} ENABLE ROW LEVEL SECURITY").format(**formats))
-    for policy in ("tenant_rows", "platform_rows", "login_rows"):
+    for policy in POLICIES:
         cursor.execute(sql.SQL("DROP POLICY IF EXISTS " + policy + " ON {table}").format(**formats))
     for policy, (target, condition) in policies.items():
         check = "" if "SELECT" in target else f" WITH CHECK ({condition})"

@@ -83,8 +83,13 @@ def default_domain(schema: str, base_host: str) -> str:
 
 
 def platform_role(database: str) -> str:
-    """Entered by admission, tick and platform admin. Roles belong to a server, hence the database's name."""
+    """Entered by web and its admin, with all rights in public. Roles belong to a server, hence the database's name."""
     return f"{database}_platform"
+
+
+def worker_platform_role(database: str) -> str:
+    """What workers enter as the platform: the rights of their work, and none on users, keys and quotas."""
+    return f"{database}_worker_platform"
 
 
 def tenants_group(database: str) -> str:

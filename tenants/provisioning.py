@@ -10,14 +10,14 @@ from collections.abc import Callable
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.commands.migrate import Command as DjangoMigrate
-from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 from tenants.grants import apply_grants
+from tenants.logins import ensure_login, let_worker_in, web_login, worker_login
 from tenants.names import TEMPLATE_SCHEMA
-from tenants.owner import MIGRATION_LOCK, OWNER, OwnerNeeded, owner_connection
+from tenants.owner import MIGRATION_LOCK, OWNER, owner_connection
 from tenants.provisioner import Done, act_on, behind
-from tenants.schemas import login_role, version_of
+from tenants.schemas import version_of
 
 Say = Callable[[str], None]
 WAIT_SECONDS = 0.2
@@ -25,13 +25,16 @@ WAIT_SECONDS = 0.2
 
 def migrate(on_progress: Say = lambda _: None) -> list[Done]:
     """Bring public, the template and every tenant up to date, and their grants with them; returns what failed."""
-    connection = owner_connection()
+    connection, web, worker = owner_connection(), web_login(), worker_login()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         try:
-            ensure_login_role(cursor)
+            for login in filter(None, (web, worker)):
+                ensure_login(cursor, login)
             _migrate("public", on_progress)
-            apply_grants(cursor, database=_database(), login=login_role())
+            apply_grants(cursor, database=_database(), login=web.user)
+            if worker:
+                let_worker_in(cursor, worker.user)
             _migrate(TEMPLATE_SCHEMA, on_progress)
             version = version_of(cursor, TEMPLATE_SCHEMA)
         finally:
@@ -74,25 +77,6 @@ def _migrate(schema: str, on_progress: Say) -> None:
     on_progress(schema)
     connection.set_schema(schema)
     call_command(DjangoMigrate(), database=OWNER, interactive=False, verbosity=0)
-
-
-def ensure_login_role(cursor: CursorWrapper) -> None:
-    """Create the login role of DATABASE_URL unless it exists, and refuse one that would see everything."""
-    user, password = login_role(), settings.DATABASES["default"]["PASSWORD"]
-    cursor.execute(
-        "SELECT rolinherit, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = %s", [user]
-    )
-    row = cursor.fetchone()
-    if row is None:
-        # Hashed here, so that the password is in no log and no statistics of the server.
-        hashed = cursor.connection.pgconn.encrypt_password(password.encode(), user.encode())
-        statement = sql.SQL("CREATE ROLE {} LOGIN NOINHERIT PASSWORD {}")
-        cursor.execute(statement.format(sql.Identifier(user), sql.Literal(hashed.decode())))
-    elif any(row):
-        raise OwnerNeeded(
-            f"The role {user!r} of DATABASE_URL must be NOINHERIT and neither SUPERUSER nor BYPASSRLS, or one "
-            f'tenant could read another: ALTER ROLE "{user}" NOINHERIT NOSUPERUSER NOBYPASSRLS.'
-        )
 
 
 def _database() -> str:

@@ -1,4 +1,4 @@
-"""Which rights the login role and the tenants' roles have on a shared table, declared beside its model."""
+"""Which rights web's login, workers and the tenants' roles have on a shared table, declared beside its model."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,8 +8,11 @@ from typing import ClassVar
 class DatabaseRights:
     """Rights in PostgreSQL's words; none unless named. The platform role has all of them everywhere in public."""
 
-    login: tuple[str, ...] = ()
+    login: tuple[str, ...] = ()  # of web, outside of every scope
     tenant: tuple[str, ...] = ()
+    worker: tuple[str, ...] = ()  # in the platform role of workers; their login alone has none
+    worker_changes: str = ""  # which rows workers may change, if not all
+    worker_sequences: tuple[str, ...] = ()  # beside the table, which workers count up
 
 
 NO_RIGHTS = DatabaseRights()

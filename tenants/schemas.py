@@ -19,6 +19,7 @@ from psycopg.errors import DuplicateSchema
 from orchestrator.core.errors import Conflict
 from tenants.cloning import read_schema, statements
 from tenants.grants import create_role, grant_membership
+from tenants.logins import logins
 from tenants.names import TEMPLATE_SCHEMA, tenant_role, tenants_group
 from tenants.owner import owner_connection
 
@@ -93,11 +94,12 @@ def create_schema(tenant_id: int, schema: str) -> str:
 
 
 def create_tenant_role(cursor: CursorWrapper, tenant_id: int) -> str:
-    """Make the role that the login role enters to be this tenant; returns its name."""
+    """Make the role that web and workers enter to be this tenant; returns its name."""
     role = tenant_role(_database(), tenant_id)
     create_role(cursor, role)
     grant_membership(cursor, role=tenants_group(_database()), member=role)
-    grant_membership(cursor, role=role, member=login_role())
+    for login in logins(cursor):
+        grant_membership(cursor, role=role, member=login)
     return role
 
 
@@ -175,11 +177,6 @@ def _owners_cursor() -> CursorWrapper:
         )
     made: CursorWrapper = connection.cursor()
     return made
-
-
-def login_role() -> str:
-    """The role of DATABASE_URL."""
-    return str(settings.DATABASES["default"]["USER"])
 
 
 def _database() -> str:

@@ -13,7 +13,7 @@ from typing import cast
 from django.db import connections
 
 from orchestrator.core.errors import Conflict, IsolaneError
-from tenants.names import platform_role, tenant_role
+from tenants.names import platform_role, tenant_role, worker_platform_role
 from tenants.postgresql.base import LOGIN_SCOPE, NO_ROLE, DatabaseWrapper, Scope
 from tenants.statuses import TenantStatus
 
@@ -73,9 +73,12 @@ def tenant_scope(
 
 
 def platform_scope() -> Entered:
-    """Be the platform until the block ends: admission, the tick, the platform's admin."""
+    """Be the platform until the block ends: admission, the tick, the platform's admin; in workers with fewer rights."""
     connection = _connection()
-    return Entered(connection, Scope(search_path="public", role=_platform(connection)))
+    workers = worker_platform_role(connection.settings_dict["NAME"])
+    return Entered(
+        connection, Scope(search_path="public", role=_platform(connection), or_role=workers)
+    )
 
 
 def login_scope() -> Entered:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from orchestrator.core.errors import NotFound
 from tenants.failures import due
 from tenants.models import Domain, Membership, Tenant
-from tenants.scope import TenantRef, login_scope
+from tenants.scope import TenantRef, platform_scope
 from tenants.statuses import TenantStatus
 
 
@@ -28,7 +28,7 @@ def tenant_by_host(host: str) -> TenantRef | None:
 @lru_cache(maxsize=10_000)
 def schema_of(tenant_id: int) -> str:
     """The schema of a tenant. Kept: it never changes, and an id is never given twice."""
-    with login_scope():
+    with platform_scope():
         schema = Tenant.objects.filter(pk=tenant_id).values_list("schema_name", flat=True).first()
     if schema is None:
         raise NotFound(f"There is no tenant with id {tenant_id}.", field="tenant")

@@ -26,6 +26,7 @@ os.environ.update(
     ISOLANE_HOME=str(HOME / "none"),
     DATABASE_URL=SERVERS.login_url,
     DATABASE_OWNER_URL=SERVERS.owner_url,
+    DATABASE_WORKER_URL=SERVERS.worker_url,
     REDIS_URL=SERVERS.redis_url_of(WORKER),
     ISOLANE_CACHE_URL=SERVERS.cache_url,
     ISOLANE_RESOURCE_NETWORKS="127.0.0.0/8",

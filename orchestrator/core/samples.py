@@ -36,6 +36,7 @@ _LOOKS: Mapping[str, Callable[[str], str]] = {
     "ENCRYPTION_KEYS": _key_ring,
     "DATABASE_URL": _address,
     "DATABASE_OWNER_URL": _address,
+    "DATABASE_WORKER_URL": _address,
     "REDIS_URL": _address,
     "ISOLANE_CACHE_URL": _address,
 }

@@ -50,9 +50,15 @@ class EmbeddedPostgres:
 
     @property
     def login_url(self) -> str:
-        """`DATABASE_URL`: web and workers."""
+        """`DATABASE_URL` of web, and of commands."""
         password = self._secrets.postgres_login_password
         return self._url(postgres_roles.LOGIN, password, postgres_roles.DATABASE)
+
+    @property
+    def worker_url(self) -> str:
+        """`DATABASE_URL` of workers, which `isolane migrate` knows as `DATABASE_WORKER_URL`."""
+        password = self._secrets.postgres_worker_password
+        return self._url(postgres_roles.WORKER, password, postgres_roles.DATABASE)
 
     def prepare(self) -> None:
         """Make the cluster if there is none, and clear what a killed server left behind."""
@@ -82,6 +88,7 @@ class EmbeddedPostgres:
                 connection,
                 owner_password=self._secrets.postgres_owner_password,
                 login_password=self._secrets.postgres_login_password,
+                worker_password=self._secrets.postgres_worker_password,
             )
         with psycopg.connect(
             self.superuser_url, dbname=postgres_roles.DATABASE, autocommit=True

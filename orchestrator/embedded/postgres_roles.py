@@ -7,7 +7,8 @@ from psycopg import sql
 
 DATABASE = "isolane"
 OWNER = "isolane_owner"
-LOGIN = "isolane_login"
+LOGIN = "isolane_login"  # of web
+WORKER = "isolane_worker"
 
 # Every attribute is named, so that a role which somebody changed by hand is set right.
 OWNER_ATTRIBUTES = sql.SQL(
@@ -27,11 +28,16 @@ LARGE_OBJECTS = sql.SQL(
 
 
 def bootstrap(
-    connection: psycopg.Connection[tuple[object, ...]], *, owner_password: str, login_password: str
+    connection: psycopg.Connection[tuple[object, ...]],
+    *,
+    owner_password: str,
+    login_password: str,
+    worker_password: str,
 ) -> None:
     """Create what is missing; `connection` is a superuser's, in autocommit."""
     _ensure_role(connection, OWNER, OWNER_ATTRIBUTES, owner_password)
     _ensure_role(connection, LOGIN, LOGIN_ATTRIBUTES, login_password)
+    _ensure_role(connection, WORKER, LOGIN_ATTRIBUTES, worker_password)
     _ensure_database(connection)
     connection.execute(OTHER_DATABASES)
 
@@ -63,11 +69,12 @@ def _ensure_role(
 
 
 def _ensure_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    database, owner, login = map(sql.Identifier, (DATABASE, OWNER, LOGIN))
+    database, owner = sql.Identifier(DATABASE), sql.Identifier(OWNER)
     found = connection.execute(
         "SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)
     ).fetchone()
     if not found:
         connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
     connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
-    connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, login))
+    for login in map(sql.Identifier, (LOGIN, WORKER)):
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, login))

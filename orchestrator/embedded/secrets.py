@@ -34,6 +34,7 @@ class Secrets:
     postgres_superuser_password: str = field(default_factory=_password)
     postgres_owner_password: str = field(default_factory=_password)
     postgres_login_password: str = field(default_factory=_password)
+    postgres_worker_password: str = field(default_factory=_password)
     valkey_password: str = field(default_factory=_password)  # the administrator's
     valkey_web_password: str = field(default_factory=_password)
     valkey_worker_password: str = field(default_factory=_password)

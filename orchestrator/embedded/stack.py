@@ -63,8 +63,13 @@ class EmbeddedServers:
 
     @property
     def login_url(self) -> str:
-        """`DATABASE_URL`."""
+        """`DATABASE_URL` of web, and of commands."""
         return self.postgres.login_url
+
+    @property
+    def worker_url(self) -> str:
+        """`DATABASE_URL` of workers."""
+        return self.postgres.worker_url
 
     @property
     def owner_url(self) -> str:

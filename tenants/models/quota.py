@@ -12,7 +12,7 @@ from tenants.rights import DatabaseRights, HasRights
 class Quota(HasRights, models.Model):
     """One row per tenant, made with it."""
 
-    database_rights = DatabaseRights(tenant=("SELECT",))
+    database_rights = DatabaseRights(tenant=("SELECT",), worker=("SELECT",))
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True)
     max_running = models.PositiveIntegerField(

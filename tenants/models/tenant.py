@@ -14,7 +14,15 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
 
     auto_create_schema = False
     auto_drop_schema = False
-    database_rights = DatabaseRights(login=("SELECT",))
+    database_rights = DatabaseRights(
+        login=("SELECT",),
+        worker=(
+            "SELECT",
+            "UPDATE (status, provisioning_error, provisioning_failures, provisioning_after)",
+        ),
+        # They stop the runs of tenants that somebody else has asked to delete.
+        worker_changes=f"status IN ('{TenantStatus.DELETING}', '{TenantStatus.PURGING}')",
+    )
 
     schema_name = models.CharField("schema", max_length=41, unique=True)
     name = models.CharField(max_length=200)

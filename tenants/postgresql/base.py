@@ -27,6 +27,10 @@ from tenants.postgresql.pool import Pool
 
 NO_ROLE = "none"  # PostgreSQL's word for "the role that logged in"
 ASSERT_SCOPE = "SELECT set_config('search_path', %s, false), set_config('role', %s, false)"
+# The login decides which of two roles it is: web's is a member of the first, the workers' of the second.
+ASSERT_PLATFORM = """
+SELECT set_config('search_path', %s, false),
+       set_config('role', CASE WHEN pg_has_role(session_user, %s::name, 'MEMBER') THEN %s ELSE %s END, false)"""
 LAST_WORDS = 4  # reads, of what a server says unasked: why it hangs up, and then that it does
 
 
@@ -36,6 +40,13 @@ class Scope:
 
     search_path: str
     role: str
+    or_role: str = ""  # entered instead by a login that is no member of the role
+
+    def statement(self) -> tuple[str, list[str]]:
+        """What brings a connection there."""
+        if self.or_role:
+            return ASSERT_PLATFORM, [self.search_path, self.role, self.role, self.or_role]
+        return ASSERT_SCOPE, [self.search_path, self.role]
 
 
 LOGIN_SCOPE = Scope(search_path="public", role=NO_ROLE)
@@ -86,7 +97,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         wanted, self._asserted = self.wanted, None
         try:
             with self.wrap_database_errors, self.connection.cursor() as cursor:
-                cursor.execute(ASSERT_SCOPE, [wanted.search_path, wanted.role])
+                cursor.execute(*wanted.statement())
         except Error:
             self._discard()
             raise

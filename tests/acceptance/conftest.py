@@ -13,7 +13,7 @@ import redis
 
 from executions.placement.models import Worker
 from tenants.scope import platform_scope
-from tests.plugin import HOME, ROOT
+from tests.plugin import HOME, ROOT, SERVERS
 from tests.waiting import wait_for
 
 
@@ -35,6 +35,8 @@ class WorkerProcess:
         self.log = HOME / f"{self.name}.log"
         program = "tests.acceptance.survival.worker" if fault else "celery"
         environ = {
+            "DATABASE_URL": SERVERS.worker_url,
+            "PGAPPNAME": self.name,
             "ISOLANE_LOG_LEVEL": "INFO",
             "DATABASE_POOL_SIZE": "0",
             "ISOLANE_WORKER_CAPACITY": str(capacity),
@@ -74,6 +76,8 @@ class WorkerProcess:
             self.process.send_signal(signal.SIGCONT)
             self.terminate()
             self.process.wait(timeout=30)
+        # Their login has the rights that workers need, and no others.
+        assert "permission denied" not in self.log.read_text()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ RUNS = "/api/v1/executions"
 ENDED = {"succeeded", "failed", "cancelled", "timed_out"}
 TERMINATE = """
 SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
-WHERE usename = 'isolane_login' AND pid <> pg_backend_pid()"""
+WHERE usename IN ('isolane_login', 'isolane_worker') AND pid <> pg_backend_pid()"""
 
 
 class Member:
@@ -157,14 +157,23 @@ def own_stack(home: Path, **settings: str) -> Iterator[OwnStack]:
         redis = member(servers.valkey.child())
         servers.bootstrap()
         environ = _environment(servers, settings)
-        keys = _furnish({**environ, "DATABASE_OWNER_URL": servers.owner_url})
+        keys = _furnish(
+            {
+                **environ,
+                "DATABASE_OWNER_URL": servers.owner_url,
+                "DATABASE_WORKER_URL": servers.worker_url,
+            }
+        )
         port = ReservedPort()
         ready_file = paths.ready_file("worker")
         yield OwnStack(
             postgres=postgres,
             redis=redis,
             web=member(_web({**environ, "REDIS_URL": servers.redis_url_of(WEB)}, port.number)),
-            worker=member(_worker(environ, ready_file), ready_file=ready_file),
+            worker=member(
+                _worker({**environ, "DATABASE_URL": servers.worker_url}, ready_file),
+                ready_file=ready_file,
+            ),
             url=f"http://{ADDRESS}:{port.number}",
             superuser_url=servers.superuser_url,
             keys=keys,

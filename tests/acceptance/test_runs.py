@@ -31,8 +31,7 @@ Server = psycopg.Connection[tuple[object, ...]]
 def test_two_tenants_at_the_same_time_leave_no_row_with_each_other(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, superuser: Server
 ) -> None:
-    start_worker()
-    start_worker()
+    workers = [start_worker().name, start_worker().name]
     add = {"uses": "test.add", "with": {"a": 1, "b": 2}}
     identity = {"uses": "test.identity"}
     runs = [(tenant, start_run(tenant, identity, add)) for tenant in (acme, globex, acme, globex)]
@@ -44,6 +43,11 @@ def test_two_tenants_at_the_same_time_leave_no_row_with_each_other(
     for tenant in (acme, globex):
         found = superuser.execute(f"SELECT id FROM {tenant.schema}.executions_execution").fetchall()
         assert {row[0] for row in found} == {run.pk for owner, run in runs if owner == tenant}
+    logins = superuser.execute(
+        "SELECT DISTINCT application_name, usename FROM pg_stat_activity WHERE application_name = ANY(%s)",
+        [workers],
+    )
+    assert set(logins.fetchall()) == {(worker, "isolane_worker") for worker in workers}
     no_slot_is_held()
 
 

@@ -8,7 +8,9 @@ from tenants.rights import DatabaseRights, HasRights
 class Catalogue(HasRights, models.Model):
     """Immutable; its version is the hash of its content. Web and workers read it instead of importing step code."""
 
-    database_rights = DatabaseRights(tenant=("SELECT",))
+    database_rights = DatabaseRights(
+        tenant=("SELECT",), worker=("SELECT", "INSERT", "UPDATE (offered_at)")
+    )
 
     version = models.CharField(max_length=64, primary_key=True)
     nodes = models.JSONField()

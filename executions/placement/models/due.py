@@ -16,7 +16,9 @@ class DueKind(models.TextChoices):
 class Due(HasRights, models.Model):
     """Written with what waits, deleted with what happens; the tick looks at the earliest ones."""
 
-    database_rights = DatabaseRights(tenant=("SELECT", "INSERT", "UPDATE", "DELETE"))
+    database_rights = DatabaseRights(
+        tenant=("SELECT", "INSERT", "UPDATE", "DELETE"), worker=("SELECT", "UPDATE")
+    )
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="due")
     kind = models.TextField(choices=DueKind.choices)

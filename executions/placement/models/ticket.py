@@ -16,7 +16,11 @@ class Ticket(HasRights, models.Model):
     statement, and whoever ends a placement raises the epoch in the same statement.
     """
 
-    database_rights = DatabaseRights(tenant=("SELECT", "INSERT", "UPDATE", "DELETE"))
+    database_rights = DatabaseRights(
+        tenant=("SELECT", "INSERT", "UPDATE", "DELETE"),
+        worker=("SELECT", "UPDATE", "DELETE"),
+        worker_sequences=("placement_dirty",),
+    )
 
     execution_id = models.UUIDField(primary_key=True)
     # The two partial indexes below serve every question that is asked often; each more is written with every run.

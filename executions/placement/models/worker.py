@@ -5,11 +5,13 @@ import uuid
 from django.db import models
 
 from executions.placement.models.catalogue import Catalogue
-from tenants.rights import HasRights
+from tenants.rights import DatabaseRights, HasRights
 
 
 class Worker(HasRights, models.Model):
     """Alive while its lease, on the database's clock, has not lapsed."""
+
+    database_rights = DatabaseRights(worker=("SELECT", "INSERT", "UPDATE", "DELETE"))
 
     boot = models.UUIDField(primary_key=True, default=uuid.uuid4)
     node_name = models.CharField(max_length=200)

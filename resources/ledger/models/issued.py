@@ -12,7 +12,9 @@ class Issued(HasRights, models.Model):
     The epoch is part of the thing's name: a late close of an old placement cannot touch the new one.
     """
 
-    database_rights = DatabaseRights(tenant=("SELECT", "INSERT", "UPDATE", "DELETE"))
+    database_rights = DatabaseRights(
+        tenant=("SELECT", "INSERT", "UPDATE", "DELETE"), worker=("SELECT", "DELETE")
+    )
 
     tenant = models.ForeignKey(
         Tenant, on_delete=models.PROTECT, related_name="issued", db_index=False

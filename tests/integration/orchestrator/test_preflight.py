@@ -77,7 +77,9 @@ def test_a_cache_that_lets_everybody_in_is_refused(run_cache: "redis.Redis") -> 
     check_cache(SERVERS.cache_url, SERVERS.redis_url)
 
 
-def test_a_named_cache_is_checked_with_the_other_servers(servers: None) -> None:
+def test_a_named_cache_and_a_workers_login_are_checked_with_the_other_servers(
+    servers: None,
+) -> None:
     named = {
         "DATABASE_URL": SERVERS.login_url,
         "DATABASE_OWNER_URL": SERVERS.owner_url,
@@ -88,3 +90,8 @@ def test_a_named_cache_is_checked_with_the_other_servers(servers: None) -> None:
     assert external_servers(with_cache) == with_cache
     with pytest.raises(ImproperlyConfigured, match=r"^ISOLANE_CACHE_URL is a Unix socket"):
         external_servers({**named, "ISOLANE_CACHE_URL": SERVERS.redis_url})
+    with_worker = {**named, "DATABASE_WORKER_URL": SERVERS.worker_url}
+    assert external_servers(with_worker) == with_worker
+    wrong = make_conninfo(SERVERS.worker_url, password="wrong")
+    with pytest.raises(ServerUnusable, match=r"^DATABASE_WORKER_URL: .* password .*failed"):
+        external_servers({**named, "DATABASE_WORKER_URL": wrong})

@@ -26,6 +26,16 @@ TENANT = {
     "placement_due": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "ledger_issued": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
+# In the platform role of workers.
+WORKER = {
+    "tenants_tenant": {"SELECT"},
+    "tenants_quota": {"SELECT"},
+    "placement_ticket": {"SELECT", "UPDATE", "DELETE"},
+    "placement_worker": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "placement_catalogue": {"SELECT", "INSERT"},
+    "placement_due": {"SELECT", "UPDATE"},
+    "ledger_issued": {"SELECT", "DELETE"},
+}
 
 
 def granted(superuser: Server, role: str) -> dict[str, set[str]]:
@@ -61,6 +71,21 @@ def test_the_login_role_can_look_tenants_up_and_sign_people_in(superuser: Server
     }
 
 
+@pytest.mark.usefixtures("acme", "globex")
+def test_a_worker_has_what_its_work_needs_and_nothing_outside_of_it(superuser: Server) -> None:
+    assert granted(superuser, "isolane_worker_platform") == WORKER
+    noted = ("status", "provisioning_error", "provisioning_failures", "provisioning_after")
+    assert column_grants(superuser, "isolane_worker_platform") == {
+        ("placement_catalogue", "offered_at", "UPDATE"),
+        *(("tenants_tenant", column, "UPDATE") for column in noted),
+    }
+    assert column_grants(superuser, "isolane_worker") == set()
+    rows = superuser.execute(
+        """SELECT c.relname FROM pg_class c, aclexplode(c.relacl) x WHERE x.grantee = 'isolane_worker'::regrole"""
+    )
+    assert rows.fetchall() == []
+
+
 def test_a_tenants_role_has_what_a_run_needs(
     acme: TenantRef, globex: TenantRef, superuser: Server
 ) -> None:
@@ -81,11 +106,12 @@ def test_nothing_is_granted_to_everybody(superuser: Server) -> None:
 @pytest.mark.usefixtures("acme", "globex")
 def test_sequences_are_the_platforms(superuser: Server) -> None:
     rows = superuser.execute(
-        """SELECT r, c.relname FROM pg_class c, unnest(ARRAY['isolane_login', 'isolane_tenants']) r
+        """SELECT r, c.relname
+           FROM pg_class c, unnest(ARRAY['isolane_login', 'isolane_tenants', 'isolane_worker_platform']) r
            WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'S'
              AND has_sequence_privilege(r, c.oid, 'USAGE, SELECT, UPDATE')"""
     )
-    assert rows.fetchall() == []
+    assert rows.fetchall() == [("isolane_worker_platform", "placement_dirty")]
 
 
 @pytest.mark.usefixtures("acme", "globex")
@@ -120,6 +146,13 @@ def test_rows_of_tenants_are_secured_row_by_row(superuser: Server) -> None:
     for table, policy, *said in rows.fetchall():
         policies.setdefault(str(table), {})[policy] = tuple(said)
     own = "(tenant_id = ( SELECT isolane_tenant_id() AS isolane_tenant_id))"
+    changed = "((status)::text = ANY ((ARRAY['deleting'::character varying, 'purging'::character varying])::text[]))"
+    assert policies.pop("tenants_tenant") == {
+        "platform_rows": ("ALL", ["isolane_platform"], "true", "true"),
+        "login_rows": ("SELECT", ["isolane_login"], "true", None),
+        "worker_rows": ("SELECT", ["isolane_worker_platform"], "true", None),
+        "worker_changes": ("UPDATE", ["isolane_worker_platform"], changed, changed),
+    }
     assert set(policies) == tables_with_tenants_rows()
     for table, found in policies.items():
         expected: dict[object, tuple[object, ...]] = {
@@ -128,4 +161,6 @@ def test_rows_of_tenants_are_secured_row_by_row(superuser: Server) -> None:
         }
         if table in LOGIN:
             expected["login_rows"] = ("SELECT", ["isolane_login"], "true", None)
+        if table in WORKER:
+            expected["worker_rows"] = ("ALL", ["isolane_worker_platform"], "true", "true")
         assert found == expected, table

@@ -7,10 +7,11 @@ from psycopg.conninfo import make_conninfo
 
 from tenants import owner, provisioner
 from tenants.exposure import exposures
+from tenants.logins import ensure_login, web_login
 from tenants.models import Tenant
 from tenants.owner import OwnerNeeded, owner_connection
 from tenants.provisioner import work_off
-from tenants.provisioning import ensure_login_role, migrate
+from tenants.provisioning import migrate
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.tenants import create_tenant
 from tests.factories import make_tenant
@@ -109,7 +110,7 @@ def test_the_attributes_of_the_roles(acme: TenantRef, globex: TenantRef, superus
         "AND NOT rolsuper AND NOT rolbypassrls AND NOT rolcreatedb AND NOT rolreplication"
     ).fetchall()
     logins = {row[0]: row[2] for row in rows if row[1]}
-    assert logins == {"isolane_owner": True, "isolane_login": False}
+    assert logins == {"isolane_owner": True, "isolane_login": False, "isolane_worker": False}
     entered = {row[0] for row in rows if not row[1]}
     assert entered >= {"isolane_platform", "isolane_tenants", f"isolane_t_{acme.id}"}
     may_create = superuser.execute("SELECT rolname FROM pg_roles WHERE rolcreaterole")
@@ -127,15 +128,20 @@ def test_a_tenants_role_belongs_to_the_group_and_to_no_other(
 
 
 @pytest.mark.parametrize("attribute", ["INHERIT", "SUPERUSER", "BYPASSRLS"])
+@pytest.mark.parametrize(
+    ("role", "variable"),
+    [("isolane_login", "DATABASE_URL"), ("isolane_worker", "DATABASE_WORKER_URL")],
+)
 def test_a_login_role_that_would_see_everything_is_refused(
-    attribute: str, database: None, superuser: Server
+    attribute: str, role: str, variable: str, database: None, superuser: Server
 ) -> None:
-    superuser.execute(f"ALTER ROLE isolane_login {attribute}")
+    superuser.execute(f"ALTER ROLE {role} {attribute}")
+    said = f"{role}' of {variable} must be NOINHERIT and neither SUPERUSER"
     try:
-        with pytest.raises(OwnerNeeded, match="must be NOINHERIT and neither SUPERUSER"):
+        with pytest.raises(OwnerNeeded, match=said):
             migrate()
     finally:
-        superuser.execute("ALTER ROLE isolane_login NOINHERIT NOSUPERUSER NOBYPASSRLS")
+        superuser.execute(f"ALTER ROLE {role} NOINHERIT NOSUPERUSER NOBYPASSRLS")
 
 
 def test_a_missing_login_role_is_made_without_showing_its_password(
@@ -145,8 +151,8 @@ def test_a_missing_login_role_is_made_without_showing_its_password(
     monkeypatch.setitem(settings.DATABASES["default"], "PASSWORD", "hunter2")
     superuser.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
     with owner_connection().cursor() as cursor:
-        ensure_login_role(cursor)
-        ensure_login_role(cursor)  # it is as it should be
+        ensure_login(cursor, web_login())
+        ensure_login(cursor, web_login())  # it is as it should be
     superuser.execute("GRANT CONNECT ON DATABASE isolane TO isolane_second_login")
     try:
         url = make_conninfo(SERVERS.login_url, user="isolane_second_login", password="hunter2")
@@ -162,10 +168,11 @@ def test_a_missing_login_role_is_made_without_showing_its_password(
 
 
 # --- what only a superuser can take from the roles
-def test_the_login_role_reaches_no_other_database_of_the_server(database: None) -> None:
+@pytest.mark.parametrize("url", [SERVERS.login_url, SERVERS.worker_url])
+def test_a_login_role_reaches_no_other_database_of_the_server(database: None, url: str) -> None:
     for name in ("postgres", "template1"):
         with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
-            psycopg.connect(SERVERS.login_url, dbname=name)
+            psycopg.connect(url, dbname=name)
 
 
 def test_what_roles_may_beyond_their_needs_is_told_with_what_mends_it(
@@ -173,12 +180,12 @@ def test_what_roles_may_beyond_their_needs_is_told_with_what_mends_it(
 ) -> None:
     assert exposures() == []
     superuser.execute("GRANT CONNECT ON DATABASE template1 TO PUBLIC")
-    superuser.execute("GRANT TEMPORARY ON DATABASE postgres TO isolane_login")
+    superuser.execute("GRANT TEMPORARY ON DATABASE postgres TO isolane_worker")
     superuser.execute("GRANT EXECUTE ON FUNCTION lo_create(oid) TO PUBLIC")
     try:
         databases, functions = exposures()
     finally:
-        superuser.execute("REVOKE TEMPORARY ON DATABASE postgres FROM isolane_login")
+        superuser.execute("REVOKE TEMPORARY ON DATABASE postgres FROM isolane_worker")
         for sentence in (databases, functions):
             superuser.execute(sentence.partition(": ")[2])
     assert 'DATABASE "postgres", "template1" FROM PUBLIC' in databases

@@ -69,6 +69,15 @@ def test_the_owners_url_may_be_left_out(tmp_path: Path) -> None:
     assert read(tmp_path, DATABASE_OWNER_URL="").database_owner_url == ""
 
 
+def test_the_workers_login_is_one_in_the_same_database(tmp_path: Path) -> None:
+    assert read(tmp_path).database_worker_url == ""
+    url = "postgresql://worker:pw@db.example.com:5433/shop"
+    assert read(tmp_path, DATABASE_WORKER_URL=url).database_worker_url == url
+    elsewhere = url.replace("/shop", "/other")
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_WORKER_URL names another database"):
+        read(tmp_path, DATABASE_WORKER_URL=elsewhere)
+
+
 @pytest.mark.parametrize("name", sorted(PRODUCTION))
 def test_a_value_may_lie_in_a_file(tmp_path: Path, name: str) -> None:
     file = tmp_path / "secret"

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.embedded.child import Child
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.secrets import Secrets
-from orchestrator.processes import CREDENTIALS, FLOWER, PROCESSES, PROVISIONER, WORKER
+from orchestrator.processes import CREDENTIALS, FLOWER, PROCESSES, PROVISIONER, WEB, WORKER
 from orchestrator.stack import Stack, credentials_of, platform_environment
 
 URLS = {"DATABASE_URL": "postgresql://db/shop", "REDIS_URL": "redis://broker/0"}
@@ -109,10 +109,15 @@ def test_a_process_gets_no_more_of_the_values_than_its_row_says() -> None:
         "DATABASE_OWNER_URL": "database_owner_url",
     }
     assert credentials_of(WORKER, {**whole, "ISOLANE_CACHE_URL": ""}, "") == {
-        "DATABASE_URL": "database_url",
+        "DATABASE_URL": "database_worker_url",
         "REDIS_URL": "redis_url",
         "ENCRYPTION_KEYS": "encryption_keys",
     }
+
+
+def test_without_a_login_of_their_own_workers_log_in_as_web_does() -> None:
+    found = credentials_of(WORKER, {"DATABASE_URL": "web's"}, "")
+    assert found == credentials_of(WEB, {"DATABASE_URL": "web's"}, "") == {"DATABASE_URL": "web's"}
 
 
 def test_secrets_of_tenants_reach_the_workers_alone(

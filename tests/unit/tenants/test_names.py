@@ -15,6 +15,7 @@ from tenants.names import (
     platform_role,
     tenant_role,
     tenants_group,
+    worker_platform_role,
 )
 
 
@@ -46,6 +47,7 @@ def test_no_tenant_can_have_the_templates_name() -> None:
 
 def test_roles_carry_the_databases_name() -> None:
     assert platform_role("shop") == "shop_platform"
+    assert worker_platform_role("shop") == "shop_worker_platform"
     assert tenants_group("shop") == "shop_tenants"
     assert tenant_role("shop", 7) == "shop_t_7"
 

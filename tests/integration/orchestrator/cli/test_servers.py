@@ -27,7 +27,10 @@ def test_migrate_names_the_tenants_that_failed(
     assert failed.exit_code == 1
     assert "  broken: database_error: relation " in failed.output
     assert "1 tenants could not be migrated; all others are up to date." in failed.output
-    assert "Warning: the role 'isolane_login' may connect to other databases" in failed.output
+    assert (
+        "Warning: the roles 'isolane_login', 'isolane_worker' may connect to other databases"
+        in failed.output
+    )
 
 
 @pytest.mark.parametrize("command", ["migrate", "provisioner"])
