@@ -3,7 +3,7 @@
 from django.conf import settings
 from psycopg import sql
 
-from tenants.logins import logins
+from tenants.database_logins import logins
 from tenants.names import tenants_group
 from tenants.owner import owner_connection
 

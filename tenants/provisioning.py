@@ -12,8 +12,8 @@ from django.core.management import call_command
 from django.core.management.commands.migrate import Command as DjangoMigrate
 from psycopg import sql
 
+from tenants.database_logins import ensure_login, let_worker_in, web_login, worker_login
 from tenants.grants import apply_grants
-from tenants.logins import ensure_login, let_worker_in, web_login, worker_login
 from tenants.names import TEMPLATE_SCHEMA
 from tenants.owner import MIGRATION_LOCK, OWNER, owner_connection
 from tenants.provisioner import Done, act_on, behind

@@ -18,8 +18,8 @@ from psycopg.errors import DuplicateSchema
 
 from orchestrator.core.errors import Conflict
 from tenants.cloning import read_schema, statements
+from tenants.database_logins import logins
 from tenants.grants import create_role, grant_membership
-from tenants.logins import logins
 from tenants.names import TEMPLATE_SCHEMA, tenant_role, tenants_group
 from tenants.owner import owner_connection
 

@@ -6,8 +6,8 @@ from django.conf import settings
 from psycopg.conninfo import make_conninfo
 
 from tenants import owner, provisioner
+from tenants.database_logins import ensure_login, web_login
 from tenants.exposure import exposures
-from tenants.logins import ensure_login, web_login
 from tenants.models import Tenant
 from tenants.owner import OwnerNeeded, owner_connection
 from tenants.provisioner import work_off

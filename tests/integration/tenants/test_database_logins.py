@@ -21,7 +21,7 @@ from executions.services.waking import wake_due
 from executions.worker.lanes import sweep_lanes
 from executions.worker.reaper import reap
 from executions.worker.sweeper import sweep
-from tenants.logins import worker_login
+from tenants.database_logins import worker_login
 from tenants.models import Tenant
 from tenants.owner import OwnerNeeded
 from tenants.provisioning import migrate
