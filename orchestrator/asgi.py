@@ -2,8 +2,8 @@
 
 import os
 
+import django
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 os.environ.setdefault("DATABASE_POOL_SIZE", "20")
@@ -12,10 +12,13 @@ from orchestrator import env
 from orchestrator.celery import app as celery_app
 from orchestrator.processes import WEB
 from orchestrator.web.body_limit import limit_body
+from orchestrator.web.django_handler import ThreadedHandler
+from orchestrator.web.limits import requests_at_work
 
 env.require(WEB)
 celery_app.set_default()
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 from tenants.logins.early import EarlyRefusals  # noqa: E402 - needs Django to be set up
 
+_django = ThreadedHandler(threads=requests_at_work(settings.ENV.database_pool_size))
 application = limit_body(EarlyRefusals(_django), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)

@@ -3,9 +3,9 @@
 Django's own handler goes to and fro between the event loop and two threads several times for views that are not async,
 and starts these threads anew for each request. While strangers keep the event loop busy each of these turns is a wait.
 
-Timing: request-time. Model: async; the views are sync, in a fixed number of threads. Guarantee: idempotent; nothing of a
-request is left in its thread: what is set in context variables goes with it. Failure: Django renders errors of views;
-others bubble to the server, which logs them and answers 500.
+Timing: request-time. Model: async; the views are sync, in a fixed number of threads. Guarantee: at-most-once; nothing
+of a request is left in its thread, context variables included. Failure: Django renders errors of views; others bubble to
+the server, which logs them and answers 500.
 """
 
 import asyncio

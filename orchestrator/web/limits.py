@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Self
 
 MAX_CONNECTIONS = 4_096
-MAX_ACCEPTED = 256
+# In one turn of the event loop: those who wait for an answer must not wait for many who have just come.
+MAX_ACCEPTED = 32
 # A connection that is accepted or dropped takes so many turns of the event loop until it counts or is closed.
 TURNS = 4
 MAX_QUEUED = 500
@@ -67,3 +68,8 @@ class Limits:
             "streams": connections // 4,
         }
         return cls(**{**derived, **given})  # type: ignore[arg-type]  # checked by the names
+
+
+def requests_at_work(pool_size: int) -> int:
+    """As many as there are connections in the pool: the wait is for a turn, not for a connection."""
+    return pool_size or AT_WORK

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from orchestrator.asgi import application
-from orchestrator.web.limits import AT_WORK
+from orchestrator.web.limits import requests_at_work
 from orchestrator.web.serve import serve
 
 
@@ -14,8 +14,7 @@ def run(address: str, port: int) -> None:
         address=address,
         port=port,
         session_cookie=settings.SESSION_COOKIE_NAME,
-        # With a pool nobody waits for a connection behind others who have one: the wait is for a turn.
-        at_work=settings.ENV.database_pool_size or AT_WORK,
+        at_work=requests_at_work(settings.ENV.database_pool_size),
         body_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
         connections_per_address=settings.ENV.web_connections_per_address,
     )

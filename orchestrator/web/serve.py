@@ -6,8 +6,10 @@ that is taken ends the process with one line; a sweep that fails is logged, and 
 """
 
 import asyncio
+import gc
 import logging
 import socket
+import sys
 import time
 from functools import partial
 from typing import Any
@@ -26,6 +28,7 @@ SWEEP_SECONDS = 0.5
 BACKLOG = 2_048  # connections that the kernel keeps until they are taken
 # Less than a supervisor waits before it kills.
 STOP_SECONDS = 8
+SWITCH_SECONDS = 0.0005
 logger = logging.getLogger(__name__)
 
 
@@ -101,7 +104,16 @@ def serve(
         connections_per_address=connections_per_address,
     )
     listening = listen(address, port)
+    _give_turns_to_the_event_loop()
     LimitedServer(application, limits, session_cookie=session_cookie).run(sockets=[listening])
+
+
+def _give_turns_to_the_event_loop() -> None:
+    """It needs Python's global lock after each system call, and waits so long for it while a thread computes."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # All that was loaded stays: the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def listen(address: str, port: int) -> socket.socket:
