@@ -21,4 +21,6 @@ django.setup(set_prefix=False)
 from tenants.logins.early import EarlyRefusals  # noqa: E402 - needs Django to be set up
 
 _django = ThreadedHandler(threads=requests_at_work(settings.ENV.database_pool_size))
-application = limit_body(EarlyRefusals(_django), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+_early = EarlyRefusals(_django)
+refusal = _early.refusal
+application = limit_body(_early, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)

@@ -4,8 +4,8 @@ Django's own handler goes to and fro between the event loop and two threads seve
 and starts these threads anew for each request. While strangers keep the event loop busy each of these turns is a wait.
 
 Timing: request-time. Model: async; the views are sync, in a fixed number of threads. Guarantee: at-most-once; nothing
-of a request is left in its thread, context variables included. Failure: Django renders errors of views; others bubble to
-the server, which logs them and answers 500.
+of a request is left in its thread, context variables included. Failure: Django renders errors of views; others go
+to the server, which logs them and answers 500.
 """
 
 import asyncio

@@ -1,7 +1,10 @@
-"""A problem as bytes, for answers that no Django view gives."""
+"""Answers that no Django view gives, as bytes."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from django.http import HttpResponse
 
 from orchestrator.core.errors import IsolaneError
 from orchestrator.core.problems import CONTENT_TYPE, headers_of, problem
@@ -27,5 +30,14 @@ def as_answer(error: IsolaneError, request_id: str = "") -> Answer:
         HEADER: usable_id(request_id),
         **headers_of(error),
     }
-    headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
-    return Answer(status=error.http_status, headers=headers, body=body)
+    return Answer(status=error.http_status, headers=_encoded(fields), body=body)
+
+
+def of_response(response: HttpResponse) -> Answer:
+    """A response of Django as the last one of its connection."""
+    fields = {**dict(response.items()), "Connection": "close"}
+    return Answer(status=response.status_code, headers=_encoded(fields), body=response.content)
+
+
+def _encoded(fields: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in fields.items()]

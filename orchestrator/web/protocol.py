@@ -8,12 +8,14 @@ connection closes; errors of the application are logged and answered 500 by uvic
 
 import asyncio
 import contextvars
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
 import h11
+from django.http import HttpResponse
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -24,12 +26,14 @@ from orchestrator.web import refusals
 from orchestrator.web.answer import ApplicationAnswer
 from orchestrator.web.callers import Callers, credential_of
 from orchestrator.web.connections import Connection, Phase
-from orchestrator.web.problem import as_answer
+from orchestrator.web.problem import Answer, as_answer, of_response
 from orchestrator.web.traffic import Traffic
 
 ANSWERABLE = (h11.IDLE, h11.SEND_RESPONSE)
 BEFORE_A_REQUEST = (Phase.UNFINISHED, Phase.IDLE)
 REQUEST_ID = HEADER.lower().encode()
+# The application's answer to a request that it refuses by its header; none if it wants to see the request.
+Refusal = Callable[[dict[str, Any]], HttpResponse | None]
 
 
 class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
@@ -38,9 +42,16 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     cycle: ApplicationAnswer
 
     def __init__(
-        self, *, traffic: Traffic, callers: Callers, session_cookie: bytes, **given: Any
+        self,
+        *,
+        traffic: Traffic,
+        callers: Callers,
+        refusal: Refusal,
+        session_cookie: bytes,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
+        self.refusal = refusal
         self.traffic = traffic
         self.callers = callers
         self.session_cookie = session_cookie
@@ -173,6 +184,9 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         if error := refusals.head_refused(request.target, self.headers, self.limits):
             self.refuse(error)
             return
+        if response := self.refusal(self.scope):
+            self._refuse(of_response(response))
+            return
         self.traffic.header_complete(self.connection)
         if self.conn.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
@@ -196,13 +210,15 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     # --- what is said
     def refuse(self, error: IsolaneError) -> None:
         """Answer with a problem; then nothing that comes is kept, but it is read, or the answer could get lost."""
+        request_id = dict(self.headers).get(REQUEST_ID, b"").decode("latin-1")
+        self._refuse(as_answer(error, request_id))
+
+    def _refuse(self, answer: Answer) -> None:
         self.traffic.refused(self.connection)
         self._body = bytearray()
         if self.conn.our_state not in ANSWERABLE or self.transport.is_closing():
             self.drop()
             return
-        request_id = dict(self.headers).get(REQUEST_ID, b"").decode("latin-1")
-        answer = as_answer(error, request_id)
         is_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
         headers = [*self.server_state.default_headers, *answer.headers]
         reason = HTTPStatus(answer.status).phrase.encode()

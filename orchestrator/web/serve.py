@@ -21,14 +21,14 @@ from orchestrator.core.logs import limit_lines
 from orchestrator.web.callers import Callers
 from orchestrator.web.descriptors import raise_descriptors
 from orchestrator.web.limits import Limits
-from orchestrator.web.protocol import LimitedProtocol
+from orchestrator.web.protocol import LimitedProtocol, Refusal
 from orchestrator.web.traffic import Traffic
 
 SWEEP_SECONDS = 0.5
 BACKLOG = 2_048  # connections that the kernel keeps until they are taken
 # Less than a supervisor waits before it kills.
 STOP_SECONDS = 8
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0001
 logger = logging.getLogger(__name__)
 
 
@@ -41,6 +41,7 @@ class LimitedServer(uvicorn.Server):
         limits: Limits,
         *,
         session_cookie: str,
+        refusal: Refusal = lambda _: None,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         self.traffic = Traffic(limits, time.monotonic)
@@ -49,6 +50,7 @@ class LimitedServer(uvicorn.Server):
             LimitedProtocol,
             traffic=self.traffic,
             callers=Callers(),
+            refusal=refusal,
             session_cookie=session_cookie.encode(),
         )
         super().__init__(
@@ -90,6 +92,7 @@ def serve(
     address: str,
     port: int,
     session_cookie: str,
+    refusal: Refusal,
     at_work: int,
     body_bytes: int,
     connections_per_address: int,
@@ -105,7 +108,8 @@ def serve(
     )
     listening = listen(address, port)
     _give_turns_to_the_event_loop()
-    LimitedServer(application, limits, session_cookie=session_cookie).run(sockets=[listening])
+    server = LimitedServer(application, limits, session_cookie=session_cookie, refusal=refusal)
+    server.run(sockets=[listening])
 
 
 def _give_turns_to_the_event_loop() -> None:

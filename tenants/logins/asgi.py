@@ -48,12 +48,17 @@ def again(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-async def send_response(scope: Scope, send: Send, response: HttpResponse) -> None:
-    """Send Django's response with the headers that its middleware would add."""
+def with_headers(scope: Scope, response: HttpResponse) -> HttpResponse:
+    """Add the headers that Django's middleware would add."""
     BrowserRulesMiddleware(lambda _: response)(HttpRequest())
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Length"] = str(len(response.content))
     response[HEADER] = usable_id(header(scope, b"x-request-id"))
+    return response
+
+
+async def send_response(send: Send, response: HttpResponse) -> None:
+    """Send Django's response."""
     headers = [(name.encode(), value.encode("latin-1")) for name, value in response.items()]
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     await send(start)

@@ -7,7 +7,7 @@ Failure: abort; a caller who goes away before its form is whole gets no answer.
 
 from django.http import HttpResponse
 
-from orchestrator.core.backoff import seconds
+from orchestrator.core.backoff import Subject, seconds
 from orchestrator.core.errors import IsolaneError, TooLarge, TooManyAttempts
 from orchestrator.core.failure_counts import FailureCounts
 from orchestrator.core.problems import problem_response
@@ -22,6 +22,7 @@ from tenants.logins.asgi import (
     header,
     send_response,
     whole_body,
+    with_headers,
 )
 from tenants.logins.hashing import AT_ONCE, RETRY_SECONDS
 from tenants.logins.hashing import WAITING as QUEUED
@@ -48,24 +49,30 @@ class EarlyRefusals:
         self._free = most
         self._turned_away = turned_away or FailureCounts()
 
+    def refusal(self, scope: Scope) -> HttpResponse | None:
+        """The answer to an address that has to wait, by the header alone: the server asks before the body has come."""
+        if _signs_in(scope):
+            subject = _subject(scope)
+            wait = WAITING.left(subject.name) or self._turned_away.wait(subject)
+        else:
+            wait = _wait_of_key(scope)
+        if not wait:
+            return None
+        error = TooManyAttempts(seconds(wait))
+        return with_headers(scope, _response(scope["path"], error))
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 429, or go on."""
-        if (
-            scope["type"] == "http"
-            and scope["method"] == "POST"
-            and scope["path"] in PASSWORD_PATHS
-        ):
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+        elif response := self.refusal(scope):
+            await send_response(send, response)
+        elif _signs_in(scope):
             await self._sign_in(scope, receive, send)
-        elif scope["type"] == "http" and (wait := _wait_of_key(scope)):
-            await _refuse(scope, send, TooManyAttempts(seconds(wait)))
         else:
             await self._application(scope, receive, send)
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        subject = address_subject(_address(scope), is_proxy=is_everybodys())
-        if wait := WAITING.left(subject.name) or self._turned_away.wait(subject):
-            await _refuse(scope, send, TooManyAttempts(seconds(wait)))
-            return
         # The whole form first: one that comes slowly must not keep others out.
         body = await whole_body(receive, most=MAX_FORM_BYTES)
         if body is None:
@@ -78,7 +85,7 @@ class EarlyRefusals:
             )
             return
         if not self._free:
-            self._turned_away.count([subject])  # who comes again and again has to wait
+            self._turned_away.count([_subject(scope)])  # who comes again and again has to wait
             await _refuse(scope, send, TooManyAttempts(RETRY_SECONDS))
             return
         self._free -= 1
@@ -86,6 +93,14 @@ class EarlyRefusals:
             await self._application(scope, again(body, receive), send)
         finally:
             self._free += 1
+
+
+def _signs_in(scope: Scope) -> bool:
+    return scope["method"] == "POST" and scope["path"] in PASSWORD_PATHS
+
+
+def _subject(scope: Scope) -> Subject:
+    return address_subject(_address(scope), is_proxy=is_everybodys())
 
 
 def _wait_of_key(scope: Scope) -> int:
@@ -104,7 +119,7 @@ def _address(scope: Scope) -> str:
 
 
 async def _refuse(scope: Scope, send: Send, error: IsolaneError) -> None:
-    await send_response(scope, send, _response(scope["path"], error))
+    await send_response(send, with_headers(scope, _response(scope["path"], error)))
 
 
 def _response(path: str, error: IsolaneError) -> HttpResponse:

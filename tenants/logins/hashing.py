@@ -20,7 +20,7 @@ from orchestrator.core.errors import TooManyAttempts
 AT_ONCE = min(2, max(1, (os.cpu_count() or 1) // 2))
 WAITING = 2
 RETRY_SECONDS = 2
-NICENESS = 10
+NICENESS = 19
 Result = TypeVar("Result")
 
 
