@@ -35,7 +35,8 @@ def as_answer(error: IsolaneError, request_id: str = "") -> Answer:
 
 def of_response(response: HttpResponse) -> Answer:
     """A response of Django as the last one of its connection."""
-    fields = {**dict(response.items()), "Connection": "close"}
+    own = {"Content-Length": str(len(response.content)), "Connection": "close"}
+    fields = {**dict(response.items()), **own}
     return Answer(status=response.status_code, headers=_encoded(fields), body=response.content)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.http import HttpResponse
+
 from orchestrator.core.known_caller import STATE
 from orchestrator.web.limits import Limits
 from orchestrator.web.serve import LimitedServer, listen
@@ -78,6 +80,11 @@ class Web:
         self.server.should_exit = True
 
 
+def refusal(scope: Any) -> HttpResponse | None:
+    """Of the application, for who has to wait."""
+    return HttpResponse("wait", status=429) if scope["path"] == "/refused" else None
+
+
 @contextmanager
 def serving(**limits: float) -> Iterator[Web]:
     """Serve until the block ends."""
@@ -92,7 +99,11 @@ def serving(**limits: float) -> Iterator[Web]:
     application = Application()
     given: dict[str, Any] = {**long, **few, "body_bytes": 100_000, **limits}
     server = LimitedServer(
-        application, Limits(**given), session_cookie="sessionid", sweep_seconds=SWEEP_SECONDS
+        application,
+        Limits(**given),
+        session_cookie="sessionid",
+        refusal=refusal,
+        sweep_seconds=SWEEP_SECONDS,
     )
     listening = listen(ADDRESS, 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -54,6 +54,12 @@ def test_refused_before_the_application(web: Web, sent: bytes, status: int, code
     assert web.application.called == called
 
 
+def test_the_application_refuses_by_the_header_before_the_body_has_come(web: Web) -> None:
+    called = web.application.called
+    assert web.ask(request("/refused", length(50_000))) == (429, b"wait")
+    assert web.application.called == called
+
+
 def test_a_refusal_has_the_callers_request_id_and_no_body_for_head(web: Web) -> None:
     sent = request("/", length(TOO_MUCH), "X-Request-ID: mine-1", method="HEAD")
     with web.connect(sent) as connection:
