@@ -48,7 +48,7 @@ class ThreadedHandler(ASGIHandler):
         signals.request_started.send(sender=self.__class__, scope=scope)
         with body:
             request, refused = self.create_request(scope, body)
-            response = refused if request is None else self.get_response(request)
+            response: Any = refused if request is None else self.get_response(request)
             try:
                 return whole(response)
             finally:

@@ -33,7 +33,7 @@ ANSWERABLE = (h11.IDLE, h11.SEND_RESPONSE)
 BEFORE_A_REQUEST = (Phase.UNFINISHED, Phase.IDLE)
 REQUEST_ID = HEADER.lower().encode()
 # The application's answer to a request that it refuses by its header; none if it wants to see the request.
-Refusal = Callable[[dict[str, Any]], HttpResponse | None]
+Refusal = Callable[[Any], HttpResponse | None]
 
 
 class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
