@@ -20,7 +20,7 @@ EXIT_UNAVAILABLE = 2
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
 
 
-app = lane_app()
+app = lane_app(is_current=True)
 app.config_from_object("orchestrator.celery_settings:SETTINGS")
 
 

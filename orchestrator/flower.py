@@ -87,7 +87,7 @@ class BrokerOnSocket(broker.RedisSocket):  # type: ignore[misc]  # Flower has no
 
 def watching_app(redis_url: str) -> Celery:
     """A Celery application that can ask workers and hear of them, and has no tasks."""
-    app = lane_app()
+    app = lane_app(is_current=False)
     url = env.broker_url(redis_url)
     app.conf.update(
         broker_url=url,

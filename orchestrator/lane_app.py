@@ -68,7 +68,7 @@ class LaneEvents(Events):
     dispatcher_cls = "orchestrator.lane_app:Tidings"
 
 
-def lane_app() -> Celery:
-    """An application that is yet to be configured."""
+def lane_app(*, is_current: bool) -> Celery:
+    """An application that is yet to be configured; signatures are sent by the one that is current."""
     # Without the Django fixup, which closes the database connection around every task: connections are ours to tend.
-    return Celery("isolane", fixups=[], amqp=LaneAMQP, events=LaneEvents)
+    return Celery("isolane", fixups=[], amqp=LaneAMQP, events=LaneEvents, set_as_current=is_current)

@@ -13,7 +13,7 @@ from orchestrator.core.errors import Unavailable
 from tenants.scope import TenantRef
 from tenants.services.tenants import create_tenant, set_status
 from tenants.statuses import TenantStatus
-from tenants.waiting import wait_until_active, wait_until_gone
+from tenants.waiting import NoProvisioner, wait_until_active, wait_until_gone
 
 PREFIX = "norp_"
 GONE_SECONDS = 30.0
@@ -24,14 +24,15 @@ def temporary_tenant(*, actor: str, say: Callable[[str], None]) -> Iterator[Tena
     """A trusted tenant with a name of its own; deleted with all it has, however the block ends."""
     schema = f"{PREFIX}{secrets.token_hex(4)}"
     create_tenant(schema=schema, name="NORP-006 tests", trusted=True, actor=actor)
-    made = False
+    is_dropped_soon = True
     try:
-        tenant = wait_until_active(schema)
-        made = True
-        yield tenant
+        yield wait_until_active(schema)
+    except NoProvisioner:
+        is_dropped_soon = False
+        raise
     finally:
         set_status(schema=schema, status=TenantStatus.DELETING, actor=actor)
-        if made:  # else nobody is there to drop it now
+        if is_dropped_soon:
             _wait_until_gone(schema, say)
 
 

@@ -133,7 +133,10 @@ def test_a_tenant_without_a_schema_has_no_pages(operator: Client) -> None:
         ({"config": "{"}, "Enter a valid JSON"),
         ({"config": "{}"}, "is missing"),
         ({"config": json.dumps({**DATABASE, "password": VALUE})}, "isolane secrets set"),
-        ({"config": json.dumps({**DATABASE, "host": "127.0.0.1"})}, "platform&#x27;s own"),
+        (
+            {"config": json.dumps({**DATABASE, "host": "127.0.0.1"})},
+            "is not allowed for a resource",
+        ),
         ({"secrets": '{"password": "nothing"}'}, "there is no secret &#x27;nothing&#x27;"),
         ({"type": "unknown"}, "Select a valid choice"),
     ],
