@@ -7,27 +7,35 @@ bounded by `executions.blueprint.work`. Failure: TooManyChecks if no place came 
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from executions.blueprint.work import Watch, watched
 from executions.gate import Gate
 from tenants.scope import entered, without_connection
 
 GATE = Gate()
-# After each millisecond of work; a check that takes less than one does not rest.
+# After each millisecond of work, so that a check has at most a quarter of Python's time.
 REST_SECONDS = 0.003
-
-
-def _let_others_run() -> None:
-    """Leave Python's global lock to other requests for three of four milliseconds."""
-    time.sleep(REST_SECONDS)
-
-
-WATCH = Watch(clock=time.thread_time, rest=_let_others_run)
 
 
 @contextmanager
 def checking() -> Iterator[None]:
-    """Work on a document or values of the tenant entered until the block ends."""
-    with without_connection(), GATE.place(entered().role), watched(WATCH):
+    """Work on a document or values of the tenant entered until the block ends.
+
+    Only a check that takes longer than a millisecond needs a place: others are not kept waiting by those that do.
+    """
+    with without_connection(), ExitStack() as place, watched(_watch(place)):
         yield
+
+
+def _watch(place: ExitStack) -> Watch:
+    tenant = entered().role
+
+    def rest() -> None:
+        nonlocal tenant
+        if tenant:
+            wanted, tenant = tenant, ""
+            place.enter_context(GATE.place(wanted))
+        time.sleep(REST_SECONDS)
+
+    return Watch(clock=time.thread_time, rest=rest)

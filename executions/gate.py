@@ -15,6 +15,7 @@ from orchestrator.core.errors import TooManyChecks
 # Checks are Python, so more of them at once would not end sooner; each would take more from other requests.
 PLACES = 2
 WAIT_SECONDS = 2.0
+WAITING = 2  # of one tenant; each keeps a thread of web
 
 
 class Gate:
@@ -40,6 +41,8 @@ class Gate:
     def _take(self, tenant: str) -> None:
         turn = threading.Event()
         with self._lock:
+            if len(self._waiting.get(tenant, ())) >= WAITING:
+                raise _too_many()
             self._waiting.setdefault(tenant, deque()).append(turn)
             self._give_turns()
         if turn.wait(self._wait_s):
@@ -50,10 +53,7 @@ class Gate:
             self._waiting[tenant].remove(turn)
             if not self._waiting[tenant]:
                 del self._waiting[tenant]
-        raise TooManyChecks(
-            "Inputs and blueprints of this tenant are being checked, or too many of all tenants; send this again"
-            " in a second, and fewer at once."
-        )
+        raise _too_many()
 
     def _leave(self, tenant: str) -> None:
         with self._lock:
@@ -75,3 +75,10 @@ class Gate:
         queue.popleft().set()
         if queue:
             self._waiting[tenant] = queue  # behind the other tenants
+
+
+def _too_many() -> TooManyChecks:
+    return TooManyChecks(
+        "Inputs and blueprints of this tenant are being checked, or too many of all tenants; send this again"
+        " in a second, and fewer at once."
+    )

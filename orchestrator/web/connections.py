@@ -4,6 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain
 from typing import Protocol
 
 from orchestrator.core.errors import IsolaneError
@@ -13,7 +14,8 @@ class Phase(Enum):
     """What a connection is doing."""
 
     CLOSING = auto()  # refused; what still comes is thrown away, so that the answer can be read
-    UNFINISHED = auto()  # new, or a request has come in part
+    HEADER = auto()  # new, or the header of a request has come in part
+    BODY = auto()  # the body has come in part
     IDLE = auto()  # between two requests
     UNREAD = auto()  # answered, but the answer is not taken
     QUEUED = auto()  # a whole request waits for its turn
@@ -21,8 +23,7 @@ class Phase(Enum):
     STREAM = auto()  # an answer that has no end
 
 
-# Whoever is served least is dropped first; nobody who waits for an answer, or reads one that has no end.
-DROPPED_FIRST = (Phase.CLOSING, Phase.UNFINISHED, Phase.IDLE, Phase.UNREAD)
+UNFINISHED = (Phase.HEADER, Phase.BODY)
 
 
 class Peer(Protocol):
@@ -48,10 +49,9 @@ class Connection:
     peer: Peer
     address: str
     caller: str = ""  # of the request that is whole: who takes turns with others
-    phase: Phase = Phase.UNFINISHED
+    phase: Phase = Phase.HEADER
     since: float = 0  # when the phase began
     held: int = 0  # bytes received of a request that is not at work yet
-    body_since: float | None = None  # when the header was complete
     body: int = 0  # bytes of the body so far
     unread: int = 0
     progress: float = 0  # when `unread` was last seen to change
@@ -80,7 +80,7 @@ class Connections:
         """A new one, of which nothing has come yet."""
         self._number += 1
         self._by_address[connection.address] += 1
-        self._enter(connection, Phase.UNFINISHED, now)
+        self._enter(connection, Phase.HEADER, now)
 
     def move(self, connection: Connection, phase: Phase, now: float) -> None:
         """It does something else from now on; one that has left stays away."""
@@ -106,13 +106,18 @@ class Connections:
         return iter(self._by_phase[phase])
 
     def expendable(self) -> Connection | None:
-        """Whom to drop for a new connection; nobody if all have a whole request or a stream."""
-        return next((one for phase in DROPPED_FIRST for one in self._by_phase[phase]), None)
+        """Whom to drop for a new connection; nobody if all have a whole request or a stream.
 
-    def holding(self, least: int, besides: Connection) -> Connection | None:
-        """The oldest other unfinished one that holds so much memory."""
-        unfinished = self._by_phase[Phase.UNFINISHED]
-        return next((one for one in unfinished if one.held >= least and one is not besides), None)
+        Of unfinished ones the oldest of the larger group: many that send nothing do not end those who send a body.
+        """
+        larger = max(UNFINISHED, key=lambda phase: len(self._by_phase[phase]))
+        order = (Phase.CLOSING, larger, *UNFINISHED, Phase.IDLE, Phase.UNREAD)
+        return next((one for phase in order for one in self._by_phase[phase]), None)
+
+    def greatest(self) -> Connection | None:
+        """The unfinished one that holds most."""
+        unfinished = chain.from_iterable(self._by_phase[phase] for phase in UNFINISHED)
+        return max(unfinished, key=lambda one: one.held, default=None)
 
     def _enter(self, connection: Connection, phase: Phase, now: float) -> None:
         connection.phase, connection.since, connection.progress = phase, now, now

@@ -9,10 +9,10 @@ def overdue(connection: Connection, now: float, limits: Limits) -> bool:
     spent = now - connection.since
     stalled = now - connection.progress > limits.stalled_seconds
     match connection.phase:
-        case Phase.UNFINISHED if connection.body_since is None:
+        case Phase.HEADER:
             return spent > limits.header_seconds
-        case Phase.UNFINISHED:
-            return _body_overdue(connection, now - (connection.body_since or 0), limits)
+        case Phase.BODY:
+            return _body_overdue(connection, spent, limits)
         case Phase.QUEUED:
             return spent > limits.queue_seconds
         case Phase.UNREAD:

@@ -54,6 +54,11 @@ class Limits:
     closing_seconds: float = 2
     closing_bytes: int = 4 * 1024 * 1024
 
+    @property
+    def request_bytes(self) -> int:
+        """Of one request in all: what its chunks are wrapped in is thrown away, but it was read."""
+        return self.header_bytes + 2 * self.body_bytes
+
     @classmethod
     def for_descriptors(cls, descriptors: int, **given: float) -> Self:
         """As many connections as fit beside those that come and go."""

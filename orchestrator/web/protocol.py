@@ -25,12 +25,12 @@ from orchestrator.core.request_ids import HEADER
 from orchestrator.web import refusals
 from orchestrator.web.answer import ApplicationAnswer
 from orchestrator.web.callers import Callers, credential_of
-from orchestrator.web.connections import Connection, Phase
+from orchestrator.web.connections import UNFINISHED, Connection, Phase
 from orchestrator.web.problem import Answer, as_answer, of_response
 from orchestrator.web.traffic import Traffic
 
 ANSWERABLE = (h11.IDLE, h11.SEND_RESPONSE)
-BEFORE_A_REQUEST = (Phase.UNFINISHED, Phase.IDLE)
+BEFORE_A_REQUEST = (*UNFINISHED, Phase.IDLE)
 REQUEST_ID = HEADER.lower().encode()
 # The application's answer to a request that it refuses by its header; none if it wants to see the request.
 Refusal = Callable[[Any], HttpResponse | None]
@@ -106,7 +106,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
 
     @property
     def _has_header(self) -> bool:
-        return self.connection.body_since is not None
+        return self.connection.phase not in {Phase.HEADER, Phase.IDLE}
 
     # --- what comes
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -125,9 +125,12 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
             return
         if phase is Phase.IDLE:
             self._begin_request()
-        if phase in {Phase.IDLE, Phase.UNFINISHED, Phase.QUEUED}:
+        if phase in {*BEFORE_A_REQUEST, Phase.QUEUED}:
             self.traffic.received(self.connection, len(data))
-        if self.connection.phase is Phase.CLOSING:  # it was too much
+        if self.connection.phase is Phase.CLOSING:  # it was too much for all together
+            return
+        if self.connection.held > self.limits.request_bytes:
+            self.refuse(refusals.body_too_large(self.limits))
             return
         self.conn.receive_data(data)
         if phase in BEFORE_A_REQUEST:
@@ -137,7 +140,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
 
     def handle_events(self) -> None:
         """Go on with the request as far as it has come."""
-        while self.connection.phase is Phase.UNFINISHED:
+        while self.connection.phase in UNFINISHED:
             try:
                 event = self.conn.next_event()
             except h11.RemoteProtocolError as error:
@@ -296,8 +299,8 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         self.transport.abort()
 
     def unread_bytes(self) -> int:
-        """Of the answer, and of requests that wait behind it."""
-        return self.transport.get_write_buffer_size() + len(self.conn.trailing_data[0])
+        """Of the answer."""
+        return self.transport.get_write_buffer_size()
 
     def _write(self, *events: h11.Event) -> None:
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))

@@ -63,21 +63,23 @@ class Traffic:
     # --- a request comes
     def began(self, connection: Connection) -> None:
         """The first bytes of a request have come."""
-        connection.body_since, connection.body = None, 0
-        self._move(connection, Phase.UNFINISHED)
+        connection.body = 0
+        self._move(connection, Phase.HEADER)
 
     def received(self, connection: Connection, size: int) -> None:
-        """Count bytes that are kept; if it is too much, the oldest other with more than its share is refused."""
+        """Count bytes that are kept; if it is too much, whoever sends most is refused, and only then who waits."""
         connection.held += size
         self.held += size
         share = self.limits.held_bytes // self.limits.connections
         while self.held > self.limits.held_bytes:
-            other = self.connections.holding(share, connection) or self.queue.last_of_most()
-            self._refuse_overloaded(other or connection)
+            greatest = self.connections.greatest()
+            if greatest is None or greatest.held < share:
+                greatest = self.queue.last_of_most() or connection
+            self._refuse_overloaded(greatest)
 
     def header_complete(self, connection: Connection) -> None:
         """From now on the body is waited for."""
-        connection.body_since = self.clock()
+        self._move(connection, Phase.BODY)
 
     def refused(self, connection: Connection) -> None:
         """It was answered with a problem and is about to close."""
@@ -142,7 +144,7 @@ class Traffic:
 
     def _expire(self, connection: Connection) -> None:
         match connection.phase:
-            case Phase.UNFINISHED if connection.held:
+            case Phase.HEADER | Phase.BODY if connection.held:
                 connection.peer.refuse(refusals.timed_out(self.limits))
             case Phase.QUEUED:
                 connection.peer.refuse(refusals.overloaded())

@@ -96,7 +96,7 @@ class EarlyRefusals:
 
 
 def _signs_in(scope: Scope) -> bool:
-    return scope["method"] == "POST" and scope["path"] in PASSWORD_PATHS
+    return scope["method"].upper() == "POST" and scope["path"] in PASSWORD_PATHS
 
 
 def _subject(scope: Scope) -> Subject:

@@ -148,8 +148,9 @@ def test_checks_of_one_tenant_neither_stop_another_nor_take_all_places(
     begun: list[object] = []
 
     def slow(content: Any, inputs: Any) -> None:
-        begun.append(inputs)
         if inputs:
+            work.check_work().look()  # it takes longer than a millisecond, so it needs a place
+            begun.append(inputs)
             assert go_on.wait(30)
         check_inputs(content, inputs)
 
@@ -183,6 +184,15 @@ def test_checks_of_one_tenant_neither_stop_another_nor_take_all_places(
 BOMB = {f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)}
 
 
+def test_a_short_check_waits_for_no_place(
+    machine: Machine, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "GATE", Gate(places=0, wait_s=0))
+    with tenant_scope(acme):
+        publish(document())
+    assert submit(tenant=acme, blueprint="flow", inputs={}, requested_by="tests").pk
+
+
 def test_inputs_that_take_too_much_work_are_refused_as_such(
     machine: Machine, acme: TenantRef, globex: TenantRef
 ) -> None:
@@ -203,7 +213,7 @@ def test_wrong_prices_are_found_out_by_the_clock(
     seconds = count()
     monkeypatch.setattr(work, "CHECK_WORK", 10**12)
     slow = Watch(clock=lambda: float(next(seconds)), rest=lambda: None)
-    monkeypatch.setattr(checks, "WATCH", slow)
+    monkeypatch.setattr(checks, "_watch", lambda _: slow)
     with pytest.raises(TooMuchToCheck):
         submit(tenant=acme, blueprint="flow", inputs={"a": 1}, requested_by="tests")
     assert next(seconds) == 2

@@ -55,7 +55,8 @@ def test_when_all_places_are_taken_the_oldest_unfinished_goes_and_whole_requests
             lambda: [is_closed(one) for one in half].count(True) >= 20, "old ones to be dropped"
         )
         closed = [is_closed(one) for one in half]
-        assert closed == sorted(closed, reverse=True)  # the oldest, none of the youngest
+        for kind in (closed[::2], closed[1::2]):
+            assert kind == sorted(kind, reverse=True)  # the oldest, none of the youngest
         assert closed.count(False) >= 8
         assert web.application.called == 30
 

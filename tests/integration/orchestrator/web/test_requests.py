@@ -39,6 +39,7 @@ TOO_MUCH = 5_000_000
         (request("/", length(TOO_MUCH), "Expect: 100-continue"), 413, "too_large"),
         (request("/", CHUNKED, body=chunked(TOO_MUCH)), 413, "too_large"),
         (request("/", CHUNKED, body=chunked(200, chunk=1)), 413, "too_large"),
+        (request("/", CHUNKED, body=b"1;%s\r\nx\r\n" % (b"e" * 6_000) * 45), 413, "too_large"),
         (request("/", CHUNKED, length(3), body=b"3\r\nabc\r\n0\r\n\r\n"), 400, "invalid_input"),
         (request("/", CHUNKED, body=b"no length\r\n"), 400, "invalid_input"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", 400, "invalid_input"),

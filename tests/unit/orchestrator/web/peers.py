@@ -63,6 +63,7 @@ class FakePeer:
     def send_whole(self, size: int = 10) -> "FakePeer":
         """A whole request."""
         self.traffic.received(self.connection, size)
-        self.traffic.header_complete(self.connection)
-        self.traffic.whole(self.connection)
+        if self.refusal is None:
+            self.traffic.header_complete(self.connection)
+            self.traffic.whole(self.connection)
         return self

@@ -21,10 +21,10 @@ def connection(phase: Phase, **given: float) -> Connection:
 @pytest.mark.parametrize(
     ("one", "last"),
     [
-        (connection(Phase.UNFINISHED), LIMITS.header_seconds),
-        (connection(Phase.UNFINISHED, body_since=0, body=10**6), LIMITS.body_seconds),
-        (connection(Phase.UNFINISHED, body_since=0), LIMITS.body_first_seconds),
-        (connection(Phase.UNFINISHED, body_since=0, body=10 * 1_024), 10),  # the rate
+        (connection(Phase.HEADER), LIMITS.header_seconds),
+        (connection(Phase.BODY, body=10**6), LIMITS.body_seconds),
+        (connection(Phase.BODY), LIMITS.body_first_seconds),
+        (connection(Phase.BODY, body=10 * 1_024), 10),  # the rate
         (connection(Phase.QUEUED), LIMITS.queue_seconds),
         (connection(Phase.UNREAD), LIMITS.stalled_seconds),
         (connection(Phase.UNREAD, progress=10**6), LIMITS.answer_seconds),

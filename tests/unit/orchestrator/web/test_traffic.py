@@ -25,6 +25,24 @@ def test_the_oldest_unfinished_makes_room_and_whole_requests_do_not() -> None:
     assert (served.dropped, oldest.dropped, younger.dropped) == (False, True, False)
 
 
+def test_many_that_send_nothing_do_not_end_those_who_send_a_body() -> None:
+    shared, _ = traffic(connections=4)
+    upload = FakePeer(shared).send()
+    shared.header_complete(upload.connection)
+    crowd = [FakePeer(shared) for _ in range(5)]
+    assert [one.dropped for one in (upload, *crowd)] == [False, True, True, False, False, False]
+
+
+def test_many_that_send_bodies_make_room_themselves() -> None:
+    shared, _ = traffic(connections=4)
+    crowd = [FakePeer(shared) for _ in range(3)]
+    for one in crowd:
+        shared.header_complete(one.connection)
+    new = FakePeer(shared)
+    FakePeer(shared)
+    assert [one.dropped for one in (*crowd, new)] == [True, False, False, False]
+
+
 def test_then_the_longest_idle_and_then_who_does_not_read() -> None:
     shared, _ = traffic(connections=3, at_work=3)
     unread, idle, later = (FakePeer(shared).send_whole() for _ in range(3))
@@ -64,25 +82,24 @@ def test_an_address_has_a_limit_only_if_it_is_set() -> None:
 
 
 # --- memory
-def test_the_oldest_with_more_than_its_share_of_memory_is_refused() -> None:
+def test_who_sends_most_is_refused_and_nobody_else() -> None:
     shared, _ = traffic(held_bytes=400)
     small, large, larger = FakePeer(shared).send(10), FakePeer(shared).send(150), FakePeer(shared)
     larger.send(240)
-    assert large.refusal is None
-    larger.send(1)
-    assert [one.refusal and one.refusal.http_status for one in (small, large, larger)] == [
-        None,
-        503,
-        None,
-    ]
-    assert shared.held == 251
+    assert larger.refusal is None
+    small.send(1)
+    refused = [one.refusal and one.refusal.http_status for one in (small, large, larger)]
+    assert refused == [None, None, 503]
+    assert shared.held == 161
 
 
 def test_whole_requests_that_hold_too_much_are_told_503() -> None:
-    shared, _ = traffic(held_bytes=400)
+    shared, _ = traffic(held_bytes=400, connections=8)
     FakePeer(shared).send_whole()
-    queued = [FakePeer(shared).send_whole(200), FakePeer(shared).send_whole(201)]
-    assert [one.refusal and one.refusal.http_status for one in queued] == [503, None]
+    queued = [FakePeer(shared).send_whole(130) for _ in range(3)]
+    sender = FakePeer(shared).send(20)
+    assert [one.refusal and one.refusal.http_status for one in queued] == [None, None, 503]
+    assert sender.refusal is None
 
 
 # --- turns
@@ -171,7 +188,7 @@ def test_a_sweep_says_once_what_it_ended(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level("INFO"):
         shared.sweep()
     assert [line.getMessage() for line in caplog.records] == [
-        "connections had their time: 4 unfinished"
+        "connections had their time: 4 header"
     ]
 
 
@@ -188,14 +205,14 @@ def open_one(shared: Traffic, clock: Clock, peers: list[FakePeer]) -> None:
 
 
 def send_part(shared: Traffic, clock: Clock, peers: list[FakePeer]) -> None:
-    if peer := _of(peers, Phase.UNFINISHED):
+    if peer := _of(peers, Phase.HEADER):
         peer.send(150)
 
 
 def send_all(shared: Traffic, clock: Clock, peers: list[FakePeer]) -> None:
-    if peer := _of(peers, Phase.UNFINISHED):
+    if peer := _of(peers, Phase.HEADER):
         peer.send(50)
-        if peer.connection.phase is Phase.UNFINISHED and not peer.dropped:
+        if peer.connection.phase is Phase.HEADER and not peer.dropped:
             shared.whole(peer.connection)
 
 
