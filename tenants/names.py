@@ -28,7 +28,7 @@ def check_schema_name(name: str) -> str:
         )
     if name in RESERVED or name.startswith("pg_"):
         raise InvalidInput(
-            f"schema {name!r} is reserved; choose another, such as {name + '_team'!r}.",
+            f"schema {name!r} is reserved; choose another, such as {('my_' + name)[:41]!r}.",
             field="schema",
         )
     return name

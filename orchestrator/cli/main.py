@@ -38,6 +38,7 @@ COMMANDS = {
     "down": Entry(at="stack:down", help="Stop a platform started elsewhere.", django=False),
     "tenants": Entry(at="tenants:tenants", help="Make, list, suspend, resume, delete customers."),
     "api-keys": Entry(at="api_keys:api_keys", help="Make, list, revoke a tenant's API keys."),
+    "admins": Entry(at="admins:admins", help="Make administrators, set their passwords."),
     "run": Entry(
         at="run:run", help="Run a blueprint's file here, without any server.", django=False
     ),

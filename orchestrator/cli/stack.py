@@ -68,14 +68,17 @@ def prepare_platform(stack: Stack) -> str | None:
 def _print_urls(stack: Stack, password: str | None, home: Path) -> None:
     state = stack.describe()
     table = Table(show_header=False, box=None, padding=(0, 2))
+    kept = f"password in {home / 'secrets.json'} (admin_password), unless you have changed it"
     table.add_row(
-        "Admin", state.admin_url, "user admin" + (f", password {password}" if password else "")
+        "Admin", state.admin_url, "user admin, " + (f"password {password}" if password else kept)
     )
     table.add_row("API docs", state.docs_url, "")
-    table.add_row("Flower", state.flower_url, f"user admin, password in {home / 'secrets.json'}")
+    table.add_row(
+        "Flower",
+        state.flower_url,
+        f"user admin, password in {home / 'secrets.json'} (flower_password)",
+    )
     CONSOLE.print(table)
-    if password:
-        CONSOLE.print("The admin password is shown this once.", style="yellow")
     CONSOLE.print("Running; Ctrl-C stops it.")
 
 

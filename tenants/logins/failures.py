@@ -1,4 +1,4 @@
-"""What is written down of a failed login: one log line each, and few entries in the audit trail.
+"""What is written down of a failed login: at most one log line a second, and few entries in the audit trail.
 
 Timing: request-time. Model: sync. Guarantee: at-most-once; whoever fails on purpose adds a bounded number of entries a
 minute. Failure: bubble; what cannot be written is not hidden.

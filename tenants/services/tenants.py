@@ -68,8 +68,13 @@ def create_tenant(
             record(action="tenant.create", actor=actor, tenant=ref, subject=schema, domain=host)
     except IntegrityError as error:
         table = error.__cause__.diag.table_name if isinstance(error.__cause__, DbError) else ""
-        taken = f"domain {host!r}" if table == Domain._meta.db_table else f"schema {schema!r}"
-        raise TenantExists(f"The {taken} is taken by another tenant; choose another.") from None
+        if table == Domain._meta.db_table:
+            raise TenantExists(
+                f"The domain {host!r} is taken by another tenant; choose another."
+            ) from None
+        raise TenantExists(
+            f"There is a tenant {schema!r} already; 'isolane tenants list' shows how it stands."
+        ) from None
     return ref
 
 

@@ -91,7 +91,7 @@ def test_a_schema_that_another_tenant_has(acme: TenantRef) -> None:
     def again() -> None:
         create_tenant(schema="domain", domain="other.isolane.test", actor="tests")
 
-    assert "The schema 'domain' is taken" in nothing_is_written(again, TenantExists)
+    assert "There is a tenant 'domain' already" in nothing_is_written(again, TenantExists)
 
 
 def test_a_domain_that_another_tenant_has(acme: TenantRef) -> None:
