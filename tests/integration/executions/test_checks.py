@@ -20,6 +20,7 @@ from executions.services import approvals, blueprints
 from executions.services import executions as runs
 from executions.services.blueprints import diff, publish, source_of, validate_text, version
 from executions.services.executions import replay, submit
+from executions.states import ExecutionState
 from executions.worker.machine import Machine
 from orchestrator.core.errors import TooMuchToCheck
 from tenants.postgresql.base import DatabaseWrapper
@@ -190,7 +191,8 @@ def test_a_short_check_waits_for_no_place(
     monkeypatch.setattr(checks, "GATE", Gate(places=0, wait_s=0))
     with tenant_scope(acme):
         publish(document())
-    assert submit(tenant=acme, blueprint="flow", inputs={}, requested_by="tests").pk
+    run = submit(tenant=acme, blueprint="flow", inputs={}, requested_by="tests")
+    assert run.state == ExecutionState.QUEUED
 
 
 def test_inputs_that_take_too_much_work_are_refused_as_such(
