@@ -14,8 +14,8 @@ from orchestrator.core.errors import TooManyChecks
 
 # Checks are Python, so more of them at once would not end sooner; each would take more from other requests.
 PLACES = 2
-WAIT_SECONDS = 2.0
-WAITING = 2  # of one tenant; each keeps a thread of web
+WAIT_SECONDS = 1.0
+WAITING = 3  # of one tenant; each keeps a thread of web
 
 
 class Gate:

@@ -24,7 +24,7 @@ class Limits:
     queued: int  # whole requests that wait for their turn
     streams: int
     at_work: int = AT_WORK  # each has a thread and mostly a database connection
-    at_work_per_caller: int = AT_WORK // 4  # a few are enough to keep Python busy
+    at_work_per_caller: int = AT_WORK // 5  # a few are enough to keep Python busy
     held_bytes: int = 64 * 1024 * 1024  # of requests that are not at work yet
     unread_bytes: int = 64 * 1024 * 1024  # of answers that their callers do not take
     # --- one connection in one turn of the event loop: who sends fast must not keep the others waiting

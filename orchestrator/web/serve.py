@@ -102,7 +102,7 @@ def serve(
     limits = Limits.for_descriptors(
         raise_descriptors(),
         at_work=at_work,
-        at_work_per_caller=max(1, at_work // 4),
+        at_work_per_caller=max(1, at_work // 5),
         body_bytes=body_bytes,
         connections_per_address=connections_per_address,
     )

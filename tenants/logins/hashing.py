@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from orchestrator.core.errors import TooManyAttempts
 
-# Together fewer than the five requests of strangers that web works on at once (a quarter of its connections): while
+# Together fewer than the four requests of strangers that web works on at once (a fifth of its connections): while
 # some guess passwords, others must still see the login page, and new API keys be looked up.
 AT_ONCE = min(2, max(1, (os.cpu_count() or 1) // 2))
-WAITING = 2
+WAITING = 1
 RETRY_SECONDS = 2
 NICENESS = 19
 Result = TypeVar("Result")
