@@ -37,7 +37,8 @@ def credential_of(headers: Iterable[tuple[bytes, bytes]], session_cookie: bytes)
             authorization = value
         elif name == b"cookie":
             cookie = _value_of(value, session_cookie) or cookie
-    shown = authorization or cookie
+    # Without the scheme and blanks, or one key in many spellings would take the places of all others.
+    shown = authorization.partition(b" ")[2].strip() or authorization or cookie
     return blake2b(shown, digest_size=16).digest() if shown else b""
 
 

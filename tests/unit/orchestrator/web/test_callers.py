@@ -37,6 +37,10 @@ def test_a_key_goes_before_a_session_as_in_the_application() -> None:
     assert digest(SESSION, KEY) == digest(KEY)
 
 
+def test_spellings_of_a_key_are_one_credential() -> None:
+    assert digest((b"authorization", b"bearer   isl_1 ")) == digest(KEY)
+
+
 def test_the_credential_itself_is_not_kept() -> None:
     assert b"isl_1" not in digest(KEY)
 
