@@ -43,9 +43,9 @@ bench: $(VENV)/dev.stamp ## compare the platform with plain and durable Celery c
 	@$(BIN)/python -m bench
 
 trials: $(VENV)/dev.stamp ## kill, misbehave and attack: chaos, storm and siege in their long forms, 15 minutes
-	@$(BIN)/python -m bench.chaos --seconds 300
-	@$(BIN)/python -m bench.storm --runs 1000
-	@$(BIN)/python -m bench.siege --seconds 60
+	@$(BIN)/python -m trials.chaos --seconds 300
+	@$(BIN)/python -m trials.storm --runs 1000
+	@$(BIN)/python -m trials.siege --seconds 60
 
 lint: $(VENV)/dev.stamp ## ruff, mypy, import contracts, missing migrations, deployment checks
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """What checking costs, counted and measured: `python -m bench.checks`.
 
-The prices in `executions/blueprint/` are right where what is counted is no less than what was measured.
+The prices in `executions/blueprints/` are right where what is counted is no less than what was measured.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 
 from jsonschema.exceptions import best_match
 
-from executions.blueprint import work
-from executions.blueprint.keywords import BoundedValidator, bounded, compiled
+from executions.blueprints import work
+from executions.blueprints.schema.keywords import BoundedValidator, bounded, compiled
 
 MANY = 5_000
 _UNIT_NS = 10

@@ -20,7 +20,7 @@ from bench import environment
 from bench.contenders import PLATFORM
 from bench.driver import ContenderFailed, Driver
 from orchestrator import env
-from orchestrator.embedded.child import Child, log_tail
+from orchestrator.embedded.child import ServerProcess, log_tail
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.stack import EmbeddedServers
 from orchestrator.embedded.supervisor import Supervisor
@@ -138,7 +138,9 @@ def _create_database(servers: EmbeddedServers) -> None:
         connection.execute(f"CREATE DATABASE {DURABLE_DATABASE} OWNER {owner}")
 
 
-def _workers(names: Sequence[str], servers: EmbeddedServers, profiles: Path | None) -> list[Child]:
+def _workers(
+    names: Sequence[str], servers: EmbeddedServers, profiles: Path | None
+) -> list[ServerProcess]:
     """One prefork worker with two processes, or two of the platform's: two cores for each."""
     workers = [
         _worker(f"{name}-worker", PREFORK_APPS[name], _environ(name, servers), *PREFORK)
@@ -150,7 +152,7 @@ def _workers(names: Sequence[str], servers: EmbeddedServers, profiles: Path | No
     return workers
 
 
-def platform_workers(environ: Mapping[str, str], profiles: Path | None) -> list[Child]:
+def platform_workers(environ: Mapping[str, str], profiles: Path | None) -> list[ServerProcess]:
     """The platform's, which look at themselves where they are told a place for what they see."""
     seen = {environment.PROFILES: str(profiles)} if profiles else {}
     app = "bench.sampled" if profiles else "orchestrator"
@@ -160,8 +162,8 @@ def platform_workers(environ: Mapping[str, str], profiles: Path | None) -> list[
     ]
 
 
-def _worker(name: str, app: str, environ: Mapping[str, str], *options: str) -> Child:
-    return Child(
+def _worker(name: str, app: str, environ: Mapping[str, str], *options: str) -> ServerProcess:
+    return ServerProcess(
         name=name,
         argv=(
             sys.executable, "-m", "celery", "-A", app, "--quiet", "worker",

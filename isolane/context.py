@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple, get_args
 
-from isolane.handles import Emit, Find, Handle, Handles, Scope, call_back
+from isolane.handles import Emit, Find, Handle, Handles, HandleScope, call_back
 from isolane.memory import Memory
 from isolane.protocol import COSTS_MAX, Cost, Frame, Level, Log, Open, Progress, Run
 from isolane.providers.registry import provider_of
@@ -99,7 +99,7 @@ class NodeContext:
         self._seed = run.seed
         self._nonce = run.nonce
         self._execution = execution
-        self._scope = Scope()
+        self._scope = HandleScope()
         self._emit = emit
         self._costs = 0
         self._pause_s = 0.0
@@ -116,7 +116,7 @@ class NodeContext:
         return self._execution.cancelled
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> HandleScope:
         """What ends with this attempt."""
         return self._scope
 

@@ -129,7 +129,7 @@ class _Slot:
         self.handle: Handle | None = None
 
 
-class Scope:
+class HandleScope:
     """The handles that end together: with an attempt of a step, or with the context."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Handles:
     """The pool of one context; `emit` hears of all that becomes of its handles."""
 
     def __init__(self, opened: Open, *, emit: Emit, find: Find) -> None:
-        self.scope = Scope()  # of the context itself
+        self.scope = HandleScope()  # of the context itself
         self._execution_id = opened.execution_id
         self._tag = tag(
             tenant_id=opened.tenant_id, execution_id=opened.execution_id, epoch=opened.epoch
@@ -165,7 +165,7 @@ class Handles:
             if thread is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
 
-    def get(self, name: str, step: str, scope: Scope) -> Handle:
+    def get(self, name: str, step: str, scope: HandleScope) -> Handle:
         """Return the handle of a declared resource for a step, whose attempt has this scope."""
         self._refuse_late(step, scope)
         grant = self._granted(name)
@@ -194,7 +194,7 @@ class Handles:
             failure = _failure(handle.name, handle.type, f"does not answer: {self._reason(error)}")
         raise failure  # out here it drags along no text of the driver's
 
-    def end(self, scope: Scope) -> None:
+    def end(self, scope: HandleScope) -> None:
         """Dispose of what an attempt opened for itself."""
         self._errors += scope.teardown.run()
 
@@ -217,7 +217,7 @@ class Handles:
         with contextlib.suppress(StepError, RuntimeError):  # said already, in a frame
             self.get(name, "", self.scope)
 
-    def _refuse_late(self, step: str, scope: Scope) -> None:
+    def _refuse_late(self, step: str, scope: HandleScope) -> None:
         if os.getpid() != self._pid:
             raise RuntimeError("a forked process has no resources: ask in the step's own process")
         if self.scope.teardown.done:
@@ -236,7 +236,7 @@ class Handles:
             raise StepError(Code.POLICY_VIOLATION, message)
         return grant
 
-    def _open(self, grant: Grant, step: str, holder: Scope) -> Handle:
+    def _open(self, grant: Grant, step: str, holder: HandleScope) -> Handle:
         handle_id = f"{grant.type}_{uuid4().hex}"
         try:
             provider = self._find(grant.type)
@@ -257,7 +257,7 @@ class Handles:
         self._say("failed", grant.name, handle_id, step, reason)
         raise _failure(grant.name, grant.type, f"cannot be opened: {reason}")
 
-    def _keep(self, handle: Handle, step: str, holder: Scope) -> None:
+    def _keep(self, handle: Handle, step: str, holder: HandleScope) -> None:
         ends_in = step if holder is not self.scope else ""
         with holder.teardown.lock:  # nobody disposes of it before it is said to be there
             if holder.teardown.push(partial(self._dispose, handle, ends_in)):

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
-from isolane.execution import Execution
+from isolane.deferred_frames import NOT_URGENT, DeferredFrames
 from isolane.guard import Guard
 from isolane.node import NodeRegistry
 from isolane.processes import kill_descendants
@@ -43,9 +43,9 @@ from isolane.protocol import (
     Run,
 )
 from isolane.results import Code, StepError, StepResult
+from isolane.runner_context import RunnerContext
 from isolane.stream import Stream
 from isolane.text import storable
-from isolane.tidings import NOT_URGENT, Tidings
 
 EXIT_PROTOCOL = 4
 # Captured from one attempt and sent; the worker counts for itself, and takes fewer.
@@ -62,10 +62,10 @@ class Session:
         self._registry = registry
         self._capture = Capture(self._log, Guard(stream.sending))
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-        self._execution: Execution | None = None
+        self._execution: RunnerContext | None = None
         self._baseline: Baseline | None = None
         self._running: Run | None = None
-        self._tidings = Tidings(stream)
+        self._tidings = DeferredFrames(stream)
         self._modules = 0  # when it was last looked
         self._lines = 0  # of the attempt that runs
         self._is_granted = False  # whether the open execution was given resources
@@ -108,14 +108,14 @@ class Session:
         # process that could not return to it serves no other.
         if self._baseline is None:
             self._baseline = Baseline()
-        self._execution = Execution(frame, self._say)
+        self._execution = RunnerContext(frame, self._say)
         if self._is_cancelled:  # read while this was still to be done
             self._execution.cancel()
         self._is_granted = bool(frame.resources)
         self._execution.handles.open_eager()
         self._stream.send(Ready())
 
-    def _run(self, execution: Execution, run: Run) -> StepResult:
+    def _run(self, execution: RunnerContext, run: Run) -> StepResult:
         # A line begun between steps, maybe by another execution's teardown, is not this step's.
         self._capture.finish()
         self._running, self._lines = run, 0
@@ -127,13 +127,13 @@ class Session:
         self._running = None
         return replace(result, nonce=run.nonce, reused=self._tidings.with_result(run.step))
 
-    def _attempt(self, execution: Execution, run: Run) -> StepResult:
+    def _attempt(self, execution: RunnerContext, run: Run) -> StepResult:
         node = self._registry.get(run.uses)
         if node is None:
             raise StepError(Code.SKILL_NOT_FOUND, f"this runtime has no node {run.uses}")
         return execution.attempt(node, run, self._say)
 
-    def _close(self, execution: Execution) -> None:
+    def _close(self, execution: RunnerContext) -> None:
         end_timers()  # what their handlers raise would cut the teardown short
         found = execution.close()
         if self._baseline is not None:

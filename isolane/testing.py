@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import isolane.nodes  # noqa: F401 - registers the built-in ones
-from isolane.execution import Execution
 from isolane.node import Node, default_registry
 from isolane.protocol import Cost, Frame, Grant, Level, Log, Open, Progress, Run, dump
 from isolane.providers.base import Provider
 from isolane.providers.registry import provider_of
 from isolane.results import StepResult
+from isolane.runner_context import RunnerContext
 
 _STEP = "test"
 _GIVEN = "given"  # the type of resources that a test hands over ready-made
@@ -125,7 +125,7 @@ class _Given(Provider[Any]):
         """The test may still look at it."""
 
 
-def _execution(resources: dict[str, Any], emit: Callable[[Frame], None]) -> Execution:
+def _execution(resources: dict[str, Any], emit: Callable[[Frame], None]) -> RunnerContext:
     given = _Given(resources)
 
     def find(kind: str) -> Provider[Any]:
@@ -139,7 +139,7 @@ def _execution(resources: dict[str, Any], emit: Callable[[Frame], None]) -> Exec
         epoch=1,
         resources=tuple(_grant(name, value) for name, value in resources.items()),
     )
-    return Execution(opened, emit, find=find)
+    return RunnerContext(opened, emit, find=find)
 
 
 def _grant(name: str, value: Any) -> Grant:

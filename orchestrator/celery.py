@@ -27,10 +27,10 @@ app.config_from_object("orchestrator.celery_settings:SETTINGS")
 @import_modules.connect
 def _load_django(**_: Any) -> None:
     django.setup()
-    from executions import signals, tasks  # noqa: F401, PLC0415 - models may be imported only after setup
-    from executions.worker import boot  # noqa: PLC0415 - likewise
+    # Models may be imported only after setup.
+    from executions.worker import signals, tasks, worker  # noqa: F401, PLC0415 - likewise
 
-    boot.connect()
+    worker.connect()
     signals.connect()
 
 

@@ -20,10 +20,10 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from foundation.keyring import is_valid_key
+from foundation.samples import sample_in
+from foundation.undumpable import close_to_others
 from orchestrator.cache_url import cache_url
-from orchestrator.core.keyring import is_valid_key
-from orchestrator.core.samples import sample_in
-from orchestrator.core.undumpable import close_to_others
 from orchestrator.processes import Process
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent

@@ -16,12 +16,12 @@ from flower.events import EventsState
 from flower.options import options
 from flower.utils import broker
 
+from foundation.client_address import networks_of
+from foundation.errors import Conflict
+from foundation.failure_counts import FailureCounts
+from foundation.logs import limit_lines, log_to_stderr
 from orchestrator import env
 from orchestrator.broker_options import broker_options
-from orchestrator.core.client_address import networks_of
-from orchestrator.core.errors import Conflict
-from orchestrator.core.failure_counts import FailureCounts
-from orchestrator.core.logs import limit_lines, log_to_stderr
 from orchestrator.flower_login import FlowerBehindLogin, FlowerLogin
 from orchestrator.flower_server import listen
 from orchestrator.lane_app import lane_app

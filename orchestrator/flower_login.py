@@ -14,9 +14,9 @@ from flower.app import Flower
 from tornado.httputil import HTTPServerRequest
 from tornado.web import RequestHandler
 
-from orchestrator.core.backoff import SECOND, Subject, doubling, seconds
-from orchestrator.core.client_address import Network, client_address, counted_as
-from orchestrator.core.failure_counts import FailureCounts
+from foundation.backoff import SECOND, CountedSubject, doubling, seconds
+from foundation.client_address import Network, client_address, counted_as
+from foundation.failure_counts import FailureCounts
 
 # There is one account, and its address may be that of a proxy, which others have, too.
 BACKOFF = doubling(free=5, longest=30 * SECOND, memory=15 * 60 * SECOND)
@@ -40,7 +40,7 @@ class FlowerLogin:
         if not authorization:  # a browser that has not asked its user yet
             return 401, REALM
         address = counted_as(client_address(peer, forwarded, self._trusted))
-        counted = self._counts.count([Subject(name=address, backoff=BACKOFF)])
+        counted = self._counts.count([CountedSubject(name=address, backoff=BACKOFF)])
         if counted.wait > 0:
             return 429, str(seconds(counted.wait))
         if hmac.compare_digest(_credentials(authorization), self._expected):

@@ -14,7 +14,7 @@ HEADER_SECONDS = 10  # also the time between two requests
 BODY_SECONDS = 10
 
 
-class LimitedServer(HTTPServer):
+class FlowerServer(HTTPServer):
     """Tornado's server with a limit of connections: a new one takes the place of the oldest."""
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
@@ -32,10 +32,10 @@ class LimitedServer(HTTPServer):
         super().handle_stream(stream, address)
 
 
-def listen(dashboard: Application, address: str, port: int) -> LimitedServer:
+def listen(dashboard: Application, address: str, port: int) -> FlowerServer:
     """Serve the dashboard there as soon as the event loop runs."""
     sockets = bind_sockets(port, address=address)
-    server = LimitedServer(
+    server = FlowerServer(
         dashboard,
         max_header_size=MAX_HEADER_BYTES,
         max_body_size=MAX_BODY_BYTES,

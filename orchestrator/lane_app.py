@@ -51,7 +51,7 @@ class LaneAMQP(AMQP):
         return super().as_task_v2(task_id, name, args, kwargs, *rest, **{**shown, **options})
 
 
-class Tidings(EventDispatcher):
+class NoRetryDispatcher(EventDispatcher):
     """Tells who watches of this worker; Celery's own waits for a broker that is away, as long as it takes.
 
     But heartbeats are sent by the very loop that notices a lost connection and that a worker must stop.
@@ -65,7 +65,7 @@ class Tidings(EventDispatcher):
 class LaneEvents(Events):
     """Events, by a dispatcher of ours."""
 
-    dispatcher_cls = "orchestrator.lane_app:Tidings"
+    dispatcher_cls = "orchestrator.lane_app:NoRetryDispatcher"
 
 
 def lane_app(*, is_current: bool) -> Celery:

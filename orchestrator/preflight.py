@@ -15,10 +15,10 @@ from psycopg.pq import PGconn, Ping
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from foundation.errors import IsolaneError
 from orchestrator import env
 from orchestrator.cache_url import VARIABLE as CACHE_URL
 from orchestrator.cache_url import cache_url
-from orchestrator.core.errors import IsolaneError
 from orchestrator.processes import WORKERS_DATABASE
 
 MIN_POSTGRES = 14

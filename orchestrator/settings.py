@@ -61,9 +61,9 @@ DATABASE_ROUTERS = [TENANT_SYNC_ROUTER]
 TENANT_LIMIT_SET_CALLS = True
 
 MIDDLEWARE = [
-    "orchestrator.core.request_ids.RequestIdMiddleware",
-    "orchestrator.core.browser_rules.BrowserRulesMiddleware",
-    "orchestrator.core.health.HealthMiddleware",
+    "foundation.request_ids.RequestIdMiddleware",
+    "foundation.browser_rules.BrowserRulesMiddleware",
+    "foundation.health.HealthMiddleware",
     "tenants.middleware.ConnectionMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -169,7 +169,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else
 SECURE_HSTS_SECONDS = 31_536_000 if BEHIND_TLS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = BEHIND_TLS
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "orchestrator.core.problems.csrf_failure"
+CSRF_FAILURE_VIEW = "foundation.problems.csrf_failure"
 
 # --- Static files (admin and API docs) are served by web itself, straight from the packages.
 STATIC_URL = "/static/"
@@ -183,10 +183,10 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["tenants.api.permissions.HasTenantPermission"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["orchestrator.core.parsers.JsonParser"],
-    "EXCEPTION_HANDLER": "orchestrator.core.problems.exception_handler",
+    "DEFAULT_PARSER_CLASSES": ["foundation.parsers.JsonParser"],
+    "EXCEPTION_HANDLER": "foundation.problems.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_PAGINATION_CLASS": "orchestrator.core.pagination.NewestFirst",
+    "DEFAULT_PAGINATION_CLASS": "foundation.pagination.NewestFirst",
     "PAGE_SIZE": 50,
 }
 SPECTACULAR_SETTINGS = {
@@ -261,7 +261,7 @@ logging._srcfile = None
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "orchestrator.core.logs.JsonFormatter"}},
+    "formatters": {"json": {"()": "foundation.logs.JsonFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {

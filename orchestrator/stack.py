@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from orchestrator import broker_users, env
 from orchestrator.cache_url import VARIABLE as CACHE_URL
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.credentials import remove_credentials, write_credentials
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import choose_port
@@ -115,7 +115,7 @@ class Stack:
             _flower(self.environment_of(FLOWER), flower_port),
         )
 
-    def _worker(self, environ: Mapping[str, str], name: str) -> Child:
+    def _worker(self, environ: Mapping[str, str], name: str) -> ServerProcess:
         ready_file = self.paths.ready_file(name)
         ready_file.unlink(missing_ok=True)
 
@@ -123,7 +123,7 @@ class Stack:
             # A restarted worker finds the file of its predecessor.
             return bool(node_name(ready_file, self.supervisor.pids[name]))
 
-        return Child(
+        return ServerProcess(
             name=name,
             argv=(sys.executable, "-m", "celery", "-A", "orchestrator", "--quiet", "worker"),
             env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
@@ -133,10 +133,10 @@ class Stack:
             ready_timeout=READY_SECONDS,
         )
 
-    def _provisioner(self, environ: Mapping[str, str]) -> Child:
+    def _provisioner(self, environ: Mapping[str, str]) -> ServerProcess:
         ready_file = self.paths.ready_file(PROVISIONER.name)
         ready_file.unlink(missing_ok=True)
-        return Child(
+        return ServerProcess(
             name=PROVISIONER.name,
             argv=(sys.executable, "-m", "orchestrator.cli", "provisioner"),
             env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
@@ -331,8 +331,8 @@ def _port(preferred: int, what: str, say: Say) -> int:
     return port
 
 
-def _web(environ: Mapping[str, str], port: int) -> Child:
-    return Child(
+def _web(environ: Mapping[str, str], port: int) -> ServerProcess:
+    return ServerProcess(
         name="web",
         argv=(
             sys.executable, "-m", "orchestrator.cli", "web", "--address", ADDRESS, "--port", str(port),
@@ -344,8 +344,8 @@ def _web(environ: Mapping[str, str], port: int) -> Child:
     )  # fmt: skip
 
 
-def _flower(environ: Mapping[str, str], port: int) -> Child:
-    return Child(
+def _flower(environ: Mapping[str, str], port: int) -> ServerProcess:
+    return ServerProcess(
         name="flower",
         argv=(
             sys.executable,

@@ -15,7 +15,7 @@ from resources.admin.urls import tenant_pages
 from resources.api.urls import resource_urls
 
 
-class SchemaView(SpectacularAPIView):
+class OpenApiView(SpectacularAPIView):
     """The OpenAPI document. There is one version, and what a caller asks for must not reach a header."""
 
     # By format: writing it takes long, and anybody may ask.
@@ -53,10 +53,10 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("api/v1/", include("executions.api.urls")),
     path("api/v1/", include(resource_urls(users_of))),
-    path("api/schema/", SchemaView.as_view(), name="schema"),
+    path("api/schema/", OpenApiView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(url_name="schema"), name="docs"),
 ]
-handler400 = "orchestrator.core.problems.bad_request"
-handler403 = "orchestrator.core.problems.permission_denied"
-handler404 = "orchestrator.core.problems.not_found"
-handler500 = "orchestrator.core.problems.server_error"
+handler400 = "foundation.problems.bad_request"
+handler403 = "foundation.problems.permission_denied"
+handler404 = "foundation.problems.not_found"
+handler500 = "foundation.problems.server_error"

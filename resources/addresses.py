@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import psutil
 from django.conf import settings
 
-from orchestrator.core.errors import InvalidInput, Unavailable
-from resources.own_places import WEB_PORT, is_web, own_places
+from foundation.errors import InvalidInput, Unavailable
+from resources.platform_addresses import WEB_PORT, is_web, own_places
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network

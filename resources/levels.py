@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from orchestrator.core.errors import Conflict
+from foundation.errors import Conflict
 from tenants.isolation import Isolation
 
 
@@ -14,7 +14,7 @@ class IsolationUnavailable(Conflict):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class IsolationDecision:
     """The level and why, stored with the run."""
 
     level: Isolation
@@ -27,7 +27,7 @@ def choose(
     trusted: bool,
     available: Collection[Isolation],
     requested: Isolation | None = None,
-) -> Decision:
+) -> IsolationDecision:
     """The weakest available level that satisfies the tenant's requirement, its trust and the blueprint's request."""
     floor, reason = required, f"the tenant requires {required}"
     if requested is not None and requested.strictness > floor.strictness:
@@ -49,4 +49,4 @@ def choose(
         raise IsolationUnavailable(
             f"This run needs isolation {floor} or stricter ({reason}), and the workers offer {offered}. {way_out}."
         )
-    return Decision(level=fitting[0], reason=reason)
+    return IsolationDecision(level=fitting[0], reason=reason)

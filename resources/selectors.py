@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from foundation.errors import NotFound
 from isolane.protocol import ResourceScope
-from orchestrator.core.errors import NotFound
 from resources.models import ResourceDefinition, Secret
 from resources.services.names import is_name
 from tenants.statement import fetch_row

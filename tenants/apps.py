@@ -13,6 +13,6 @@ class TenantsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks, and hear of logins."""
-        import_module("orchestrator.core.checks")
+        import_module("foundation.checks")
         import_module("tenants.logins.checks")
         import_module("tenants.logins.sessions").connect()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 
 Amount = int | float
 KIND = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from orchestrator.core.errors import IsolaneError
+from foundation.errors import IsolaneError
 
 TABLES = """
 SELECT c.oid, c.relname, c.reloptions, pg_get_partkeydef(c.oid), parent.relname,

@@ -20,7 +20,7 @@ WHERE NOT pg_has_role(%s, r.oid, 'MEMBER') ORDER BY t.id"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Login:
+class DatabaseLogin:
     """A role with a password, and where it was named."""
 
     user: str
@@ -29,10 +29,10 @@ class Login:
     platform: str  # the platform role that it must not be a member of: the other's
 
 
-def web_login() -> Login:
+def web_login() -> DatabaseLogin:
     """The login of DATABASE_URL, when schemas and roles are changed: web's."""
     named = settings.DATABASES["default"]
-    return Login(
+    return DatabaseLogin(
         user=str(named["USER"]),
         password=str(named["PASSWORD"]),
         variable="DATABASE_URL",
@@ -40,13 +40,13 @@ def web_login() -> Login:
     )
 
 
-def worker_login() -> Login | None:
+def worker_login() -> DatabaseLogin | None:
     """The login of DATABASE_WORKER_URL; none if workers log in as web does."""
     named = conninfo_to_dict(settings.ENV.database_worker_url)
     user = str(named.get("user", ""))
     if user in {"", web_login().user}:
         return None
-    return Login(
+    return DatabaseLogin(
         user=user,
         password=str(named.get("password", "")),
         variable="DATABASE_WORKER_URL",
@@ -59,7 +59,7 @@ def logins(cursor: CursorWrapper) -> list[str]:
     return [web_login().user, *_members(cursor, worker_platform_role(_database()))]
 
 
-def ensure_login(cursor: CursorWrapper, login: Login) -> None:
+def ensure_login(cursor: CursorWrapper, login: DatabaseLogin) -> None:
     """Create a login role unless it exists, and refuse one that would see more than it should."""
     user = login.user
     cursor.execute(

@@ -8,7 +8,7 @@ from django.db import Error as DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from orchestrator.core.errors import IsolaneError
+from foundation.errors import IsolaneError
 from tenants.models import Tenant
 
 LONGEST_DELAY_SECONDS = 300

@@ -14,15 +14,9 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 
-from orchestrator.core.errors import (
-    InvalidInput,
-    IsolaneError,
-    NotFound,
-    TooManyAttempts,
-    Unauthenticated,
-)
-from orchestrator.core.known_caller import tell_caller
-from orchestrator.core.problems import database_away, problem_response
+from foundation.errors import InvalidInput, IsolaneError, NotFound, TooManyAttempts, Unauthenticated
+from foundation.known_caller import tell_caller
+from foundation.problems import database_away, problem_response
 from tenants.caller import Caller, reach
 from tenants.logins.api_keys import caller_of_request, key_in
 from tenants.logins.pages import too_many_attempts

@@ -2,7 +2,7 @@
 
 import re
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 
 TEMPLATE_SCHEMA = "_template"  # no tenant can be called this
 SCHEMA_NAME = re.compile(r"[a-z][a-z0-9_]{1,40}\Z")

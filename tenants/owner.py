@@ -5,7 +5,7 @@ from typing import cast
 from django.db import connections
 from django.utils.connection import ConnectionDoesNotExist
 
-from orchestrator.core.errors import IsolaneError
+from foundation.errors import IsolaneError
 from tenants.postgresql.base import DatabaseWrapper
 
 OWNER = "owner"

@@ -16,7 +16,7 @@ from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 from psycopg.errors import DuplicateSchema
 
-from orchestrator.core.errors import Conflict
+from foundation.errors import Conflict
 from tenants.cloning import read_schema, statements
 from tenants.database_logins import logins
 from tenants.grants import create_role, grant_membership

@@ -12,9 +12,9 @@ from typing import cast
 
 from django.db import connections
 
-from orchestrator.core.errors import Conflict, IsolaneError
+from foundation.errors import Conflict, IsolaneError
 from tenants.names import platform_role, tenant_role, worker_platform_role
-from tenants.postgresql.base import LOGIN_SCOPE, NO_ROLE, DatabaseWrapper, Scope
+from tenants.postgresql.base import LOGIN_SCOPE, NO_ROLE, DatabaseScope, DatabaseWrapper
 from tenants.statuses import TenantStatus
 
 ALIAS = "default"
@@ -46,7 +46,7 @@ class Entered(AbstractContextManager[None]):
 
     __slots__ = ("_before", "_connection", "_scope")
 
-    def __init__(self, connection: DatabaseWrapper, scope: Scope) -> None:
+    def __init__(self, connection: DatabaseWrapper, scope: DatabaseScope) -> None:
         self._connection = connection
         self._scope = scope
 
@@ -69,7 +69,7 @@ def tenant_scope(
     role = tenant_role(connection.settings_dict["NAME"], tenant.id)
     if connection.wanted.role not in {NO_ROLE, role, _platform(connection)}:
         raise ScopeError(f"Tenant {tenant.schema!r} cannot be entered from inside another tenant.")
-    return Entered(connection, Scope(search_path=f"{tenant.schema}, public", role=role))
+    return Entered(connection, DatabaseScope(search_path=f"{tenant.schema}, public", role=role))
 
 
 def platform_scope() -> Entered:
@@ -77,7 +77,7 @@ def platform_scope() -> Entered:
     connection = _connection()
     workers = worker_platform_role(connection.settings_dict["NAME"])
     return Entered(
-        connection, Scope(search_path="public", role=_platform(connection), or_role=workers)
+        connection, DatabaseScope(search_path="public", role=_platform(connection), or_role=workers)
     )
 
 
@@ -86,7 +86,7 @@ def login_scope() -> Entered:
     return Entered(_connection(), LOGIN_SCOPE)
 
 
-def entered() -> Scope:
+def entered() -> DatabaseScope:
     """The scope that this thread is in."""
     return _connection().wanted
 

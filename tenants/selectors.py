@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from orchestrator.core.errors import NotFound
+from foundation.errors import NotFound
 from tenants.failures import due
 from tenants.models import Domain, Membership, Tenant
 from tenants.scope import TenantRef, platform_scope

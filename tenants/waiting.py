@@ -7,7 +7,7 @@ asked for goes on without it.
 import time
 from collections.abc import Callable
 
-from orchestrator.core.errors import Conflict, NotFound, Unavailable
+from foundation.errors import Conflict, NotFound, Unavailable
 from tenants.models import Tenant
 from tenants.scope import TenantRef, login_scope
 from tenants.statuses import TenantStatus

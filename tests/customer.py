@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from orchestrator.embedded.customer import DATABASE, CustomerPostgres, Login
+from orchestrator.embedded.customer import DATABASE, CustomerLogin, CustomerPostgres
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.supervisor import Supervisor
 
@@ -32,7 +32,7 @@ class Customer:
     def admin_password(self) -> str:
         return self.admin.password
 
-    def connect(self, login: Login | None = None) -> "psycopg.Connection[DictRow]":
+    def connect(self, login: CustomerLogin | None = None) -> "psycopg.Connection[DictRow]":
         """In autocommit with rows as dicts; the superuser unless told otherwise."""
         url = self._server.url(login or self._server.superuser)
         return psycopg.connect(url, autocommit=True, row_factory=dict_row)

@@ -17,13 +17,13 @@ from executions.models import (
     StepLog,
 )
 from executions.placement.models import Due, Ticket, Worker
-from executions.placement.workers import register, store_catalogue
-from executions.semantics.records import Record
-from executions.services.blueprints import publish
-from executions.services.executions import submit
+from executions.placement.registry import register, store_catalogue
+from executions.semantics.attempt_record import AttemptRecord
+from executions.services.publishing import publish
 from executions.states import TicketState
+from executions.submission.submit import submit
 from executions.transitions.fence import Placement
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from isolane.protocol import NodeDescription, dump
 from isolane.results import StepResult
 from resources.runtimes.stub import Behaviour, StubBackend, succeeds
@@ -51,12 +51,12 @@ def make_machine(
     backend: StubBackend | None = None,
     capacity: int = 10,
     name: str = "w1@test",
-) -> Machine:
+) -> WorkerBoot:
     """A worker boot with a stub for its runtimes, registered and placeable."""
     backend = backend or StubBackend(
         level=LEVEL, script=script or {WORK: succeeds({"n": 1})}, descriptions=descriptions
     )
-    machine = Machine(node_name=name, capacity=capacity, backends={LEVEL: backend})
+    machine = WorkerBoot(node_name=name, capacity=capacity, backends={LEVEL: backend})
     with platform_scope():
         register(
             boot=machine.boot,
@@ -69,14 +69,14 @@ def make_machine(
     return machine
 
 
-def backend_of(machine: Machine) -> StubBackend:
+def backend_of(machine: WorkerBoot) -> StubBackend:
     """The stub behind a machine."""
     backend = machine.backends[LEVEL]
     assert isinstance(backend, StubBackend)
     return backend
 
 
-def let_lapse(machine: Machine) -> None:
+def let_lapse(machine: WorkerBoot) -> None:
     """The worker has not renewed its lease for too long."""
     with platform_scope():
         Worker.objects.filter(boot=machine.boot).update(lease_until=Now() - timedelta(seconds=1))
@@ -105,7 +105,7 @@ def make_run(tenant: TenantRef, *keys: str, uses: str = WORK, **inputs: Any) -> 
 
 def start(
     tenant: TenantRef,
-    machine: Machine,
+    machine: WorkerBoot,
     *steps: dict[str, Any],
     given: dict[str, Any] | None = None,
     **fields: Any,
@@ -127,9 +127,9 @@ def start(
     return place(tenant, run.id, machine)
 
 
-def record(result: StepResult, *, version: int = 0, **fields: Any) -> Record:
+def record(result: StepResult, *, version: int = 0, **fields: Any) -> AttemptRecord:
     """What an attempt with this result leaves behind, if its failure is the run's."""
-    return Record(
+    return AttemptRecord(
         path=result.step,
         attempt=result.attempt,
         version=version,
@@ -143,7 +143,7 @@ def record(result: StepResult, *, version: int = 0, **fields: Any) -> Record:
     )
 
 
-def place(tenant: TenantRef, execution_id: UUID, machine: Machine) -> Placement:
+def place(tenant: TenantRef, execution_id: UUID, machine: WorkerBoot) -> Placement:
     """Give a waiting run a slot, as admission would."""
     with platform_scope():
         tickets = Ticket.objects.filter(execution_id=execution_id)
@@ -153,7 +153,7 @@ def place(tenant: TenantRef, execution_id: UUID, machine: Machine) -> Placement:
     return Placement(tenant_id=tenant.id, execution_id=execution_id, epoch=epoch, boot=machine.boot)
 
 
-def make_placed(tenant: TenantRef, machine: Machine, *keys: str, uses: str = WORK) -> Placement:
+def make_placed(tenant: TenantRef, machine: WorkerBoot, *keys: str, uses: str = WORK) -> Placement:
     """A run that holds a slot on this machine; nothing of it is claimed yet."""
     return place(tenant, make_run(tenant, *keys, uses=uses), machine)
 
@@ -216,7 +216,7 @@ def ticket_of(execution_id: UUID) -> Ticket | None:
         return Ticket.objects.filter(execution_id=execution_id).first()
 
 
-def held_by(machine: Machine) -> set[UUID]:
+def held_by(machine: WorkerBoot) -> set[UUID]:
     """The runs that hold a slot on this machine."""
     with platform_scope():
         found = Ticket.objects.filter(worker_id=machine.boot, state=TicketState.PLACED)

@@ -6,7 +6,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from orchestrator.core.failure_counts import FailureCounts
+from foundation.failure_counts import FailureCounts
 from tenants.logins.early import EarlyRefusals
 
 Answer = tuple[int, dict[str, str], bytes]

@@ -5,7 +5,7 @@ from importlib import import_module
 import django
 
 from bench.contenders.base import Contender
-from orchestrator.cli.django import setup_django
+from orchestrator.cli.support.django import setup_django
 
 MODULES = {
     "plain": "bench.contenders.plain",

@@ -14,15 +14,15 @@ from bench.contenders.base import (
     Skipped,
     wait_until,
 )
-from executions.blueprint.document import check
-from executions.blueprint.errors import InvalidBlueprint
-from executions.dispatch import admit_and_send
+from executions.blueprints.errors import InvalidBlueprint
+from executions.blueprints.schema.document import check
 from executions.models import Execution
+from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Ticket
-from executions.placement.workers import living
-from executions.services.blueprints import publish
-from executions.services.executions import submit
+from executions.placement.registry import living
+from executions.services.publishing import publish
 from executions.states import TERMINAL_EXECUTION, ExecutionState
+from executions.submission.submit import submit
 from tenants.models import Quota
 from tenants.provisioner import work_off
 from tenants.provisioning import migrate

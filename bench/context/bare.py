@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from isolane.protocol import Grant
 from resources.runtimes.base import OnResource, Placement, Runtime, RuntimeStartError, ignore
-from resources.runtimes.child import Child
+from resources.runtimes.child import RunnerProcess
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 
@@ -19,7 +19,7 @@ from resources.runtimes.shared import SharedBackend, SharedRuntime
 class BarePool(RunnerPool):
     """Takes runners back as they are."""
 
-    def is_reusable(self, child: Child) -> bool:
+    def is_reusable(self, child: RunnerProcess) -> bool:
         """Always."""
         return True
 
@@ -46,7 +46,7 @@ class BareBackend(SharedBackend):
 class BareRuntime(SharedRuntime):
     """A runner while one placement has it; its one context is that of the first."""
 
-    _greeted: ClassVar[WeakSet[Child]] = WeakSet()
+    _greeted: ClassVar[WeakSet[RunnerProcess]] = WeakSet()
 
     def open(self) -> None:
         """Open a new runner; one that was used before is open."""

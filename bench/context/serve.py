@@ -7,7 +7,7 @@ Failure: bubble, as the text of the answer.
 import sys
 
 from bench.serve import serve
-from orchestrator.cli.django import setup_django
+from orchestrator.cli.support.django import setup_django
 
 if __name__ == "__main__":
     setup_django()

@@ -5,8 +5,8 @@ from typing import Any
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.blueprint.errors import BlueprintError
-from orchestrator.core.problems import MAX_DETAIL_LENGTH, echo
+from executions.blueprints.errors import BlueprintError
+from foundation.problems import MAX_DETAIL_LENGTH, echo
 
 
 class PlacedProblems(APIView):

@@ -2,7 +2,7 @@
 
 from rest_framework.request import Request
 
-from orchestrator.core.errors import Forbidden, Unauthenticated
+from foundation.errors import Forbidden, Unauthenticated
 from tenants.api.authentication import caller_of
 from tenants.caller import Caller
 from tenants.roles import Permission

@@ -2,20 +2,20 @@
 
 from django.urls import path
 
-from executions.api.approval_views import AnswerView, ApprovalsView, ApprovalView
-from executions.api.blueprint_views import (
+from executions.api.views.approvals import AnswerView, ApprovalsView, ApprovalView
+from executions.api.views.blueprints import (
+    BlueprintSchemaView,
     BlueprintsView,
     BlueprintView,
     DiffView,
     NodesView,
-    SchemaView,
     ValidateView,
     VersionView,
 )
-from executions.api.history_views import CostsView, EventsView, ExplanationView, LogsView
-from executions.api.ledger_views import AbandonView, LedgerView, UncleanView
-from executions.api.resource_check_views import ResourceCheckView
-from executions.api.views import CancelView, ExecutionsView, ExecutionView, ReplayView
+from executions.api.views.executions import CancelView, ExecutionsView, ExecutionView, ReplayView
+from executions.api.views.history import CostsView, EventsView, ExplanationView, LogsView
+from executions.api.views.resource_records import AbandonView, LedgerView, UncleanView
+from executions.api.views.resource_tests import ResourceCheckView
 
 urlpatterns = [
     path("executions", ExecutionsView.as_view(), name="executions"),
@@ -43,5 +43,5 @@ urlpatterns = [
     path("blueprints/<str:name>/diff", DiffView.as_view(), name="diff"),
     path("resources/<str:name>/test", ResourceCheckView.as_view(), name="test-resource"),
     path("nodes", NodesView.as_view(), name="nodes"),
-    path("blueprint-schema", SchemaView.as_view(), name="blueprint-schema"),
+    path("blueprint-schema", BlueprintSchemaView.as_view(), name="blueprint-schema"),
 ]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from executions.semantics.standing import Standing
+from executions.explain.status import RunStatus
 from executions.states import ExecutionState
 
 # Of a run and of its steps: what may hold a tenant's data.
@@ -29,7 +29,7 @@ def event_without_data(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "data": data}
 
 
-def standing_without_data(run: Standing) -> Standing:
+def standing_without_data(run: RunStatus) -> RunStatus:
     """How a run stands, without what steps asked or said."""
     message = run.message if _is_platforms_word(run.state, run.code) else ""
     return replace(run, message=message, question="")

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Value
 
 from executions.models.blueprint import BlueprintVersion
-from executions.models.checks import null_unless, one_of
+from executions.models.constraints import null_unless, one_of
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 
 

@@ -2,11 +2,11 @@
 
 from django.db import models
 
-from executions.models.checks import null_unless, one_of
+from executions.models.constraints import null_unless, one_of
 from executions.models.execution import Execution
-from executions.semantics.holdings import Ended
+from executions.semantics.resource_tracker import Disposition
 
-ENDS = [ended.value for ended in Ended if ended]
+ENDS = [ended.value for ended in Disposition if ended]
 
 
 class ResourceRecord(models.Model):

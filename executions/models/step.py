@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from executions.models.checks import one_of
+from executions.models.constraints import one_of
 from executions.models.execution import Execution
 from executions.states import StepState
 

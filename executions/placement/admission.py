@@ -13,7 +13,13 @@ from uuid import UUID
 
 from django.db import transaction
 
-from executions.placement.rules import Decision, FreeWorker, Snapshot, WaitingTicket, decide
+from executions.placement.rules import (
+    FreeWorker,
+    PlacementDecision,
+    Snapshot,
+    WaitingTicket,
+    decide,
+)
 from tenants.scope import platform_scope
 from tenants.statement import fetch_row
 
@@ -135,7 +141,7 @@ def _snapshot() -> Snapshot:
     return Snapshot(waiting=waiting, workers=workers, free_by_tenant=free)
 
 
-def _place(decisions: list[Decision]) -> Iterator[Placed]:
+def _place(decisions: list[PlacementDecision]) -> Iterator[Placed]:
     lanes = {str(decision.boot): decision.lane for decision in decisions}
     executions = [decision.execution_id for decision in decisions]
     boots = [decision.boot for decision in decisions]

@@ -40,7 +40,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class PlacementDecision:
     """Place this run there."""
 
     execution_id: UUID
@@ -48,7 +48,7 @@ class Decision:
     lane: str
 
 
-def decide(snapshot: Snapshot) -> list[Decision]:
+def decide(snapshot: Snapshot) -> list[PlacementDecision]:
     """Place what fits."""
     free_slots = {worker.boot: worker.free for worker in snapshot.workers}
     free_quota = dict(snapshot.free_by_tenant)
@@ -60,7 +60,7 @@ def decide(snapshot: Snapshot) -> list[Decision]:
         free_slots[worker.boot] -= 1
         free_quota[ticket.tenant_id] -= 1
         decisions.append(
-            Decision(execution_id=ticket.execution_id, boot=worker.boot, lane=worker.lane)
+            PlacementDecision(execution_id=ticket.execution_id, boot=worker.boot, lane=worker.lane)
         )
     return decisions
 

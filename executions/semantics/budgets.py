@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from executions.blueprint.amounts import amount_text
+from executions.blueprints.amounts import amount_text
 
 Amounts = Mapping[str, Decimal]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from executions.blueprint.plan import FailureMode, Guarantee, Plan, PlannedStep
+from executions.blueprints.plan import FailureMode, Guarantee, Plan, PlannedStep
 from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult

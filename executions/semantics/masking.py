@@ -4,8 +4,8 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from executions.blueprint.plan import WHOLE
-from executions.semantics.secrets import forms
+from executions.blueprints.plan import WHOLE
+from executions.semantics.secret_forms import forms
 
 MASK = "***"
 MIN_LENGTH = 4  # characters; a shorter text is found everywhere

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from executions.blueprint.plan import WHOLE, Plan
-from executions.semantics.canonical import loads
+from executions.blueprints.plan import WHOLE, Plan
+from executions.semantics.canonical_json import loads
 from executions.semantics.masking import Masker, mask_fields
 from isolane.names import VARIABLE
 from isolane.protocol import dump

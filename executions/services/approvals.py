@@ -8,17 +8,17 @@ import json
 import logging
 from uuid import UUID
 
-from executions.checks import checking
 from executions.models import Approval, ApprovalState, Step
 from executions.placement.models import Due, DueKind, Ticket
-from executions.resumption import Stored, restored, stored
-from executions.selectors import Reach, approval, find_execution, no_execution, parse_id
-from executions.semantics.attempts import Attempt, Concluded, Failure
+from executions.selectors.active_run import StoredRun, read_run, restore_run
+from executions.selectors.executions import Reach, approval, find_execution, no_execution, parse_id
+from executions.semantics.approval_reply import ApprovalReply
+from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
 from executions.semantics.masking import MASK
-from executions.semantics.replies import Reply
-from executions.transitions.answer import Answer, write_answer
+from executions.submission.bounded_work import bounded_work
+from executions.transitions.answer import ApprovalAnswer, write_answer
+from foundation.errors import Conflict, InvalidInput
 from isolane.protocol import ProtocolError, dump
-from orchestrator.core.errors import Conflict, InvalidInput
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 
 MAX_COMMENT = 2_000  # characters
@@ -32,7 +32,7 @@ class AlreadyAnswered(Conflict):
 
 
 def answer(
-    tenant: TenantRef, public_id: str, number: int, reply: Reply, *, reach: Reach = None
+    tenant: TenantRef, public_id: str, number: int, reply: ApprovalReply, *, reach: Reach = None
 ) -> Approval:
     """Answer a question of one of the tenant's own runs; the run goes on when a slot is free, or ends."""
     _check(reply)
@@ -82,18 +82,18 @@ def refuse_other_tenants(
         raise no_execution(public_id)
 
 
-def _settle(tenant_id: int, asked: Approval, reply: Reply | None) -> bool:
+def _settle(tenant_id: int, asked: Approval, reply: ApprovalReply | None) -> bool:
     """Write what an answer, or none, comes to; false if the question was open no more."""
     steps = Step.objects.select_related("execution").only(
         "attempt", "recovering", "code", "message", "execution__version"
     )
     step = steps.get(execution_id=asked.execution_id, path=asked.step)
-    run = stored(tenant_id, asked.execution_id)
+    run = read_run(tenant_id, asked.execution_id)
     if run is None:
         return False
-    with checking():
+    with bounded_work():
         concluded = _concluded(run, asked, step, reply)
-    ended = Answer(
+    ended = ApprovalAnswer(
         execution_id=asked.execution_id,
         number=asked.number,
         state=_state(reply) if reply else ApprovalState.EXPIRED,
@@ -103,9 +103,11 @@ def _settle(tenant_id: int, asked: Approval, reply: Reply | None) -> bool:
     return write_answer(ended, concluded.record, concluded.decided) is not None
 
 
-def _concluded(run: Stored, asked: Approval, step: Step, reply: Reply | None) -> Concluded:
+def _concluded(
+    run: StoredRun, asked: Approval, step: Step, reply: ApprovalReply | None
+) -> AttemptOutcome:
     attempt = Attempt(
-        restored(run),
+        restore_run(run),
         asked.step,
         number=step.attempt,
         version=step.execution.version,
@@ -114,7 +116,7 @@ def _concluded(run: Stored, asked: Approval, step: Step, reply: Reply | None) ->
     return attempt.answered(reply, f"Nobody answered by {asked.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
 
 
-def _shown_comment(concluded: Concluded, reply: Reply) -> str:
+def _shown_comment(concluded: AttemptOutcome, reply: ApprovalReply) -> str:
     """As the step's output shows it; what is not kept at all is not shown either."""
     if not reply.comment:
         return ""
@@ -123,7 +125,7 @@ def _shown_comment(concluded: Concluded, reply: Reply) -> str:
     return comment if isinstance(comment, str) else MASK
 
 
-def _check(reply: Reply) -> None:
+def _check(reply: ApprovalReply) -> None:
     try:
         dump(reply.comment)  # refuses what cannot be stored
     except ProtocolError as error:
@@ -135,7 +137,7 @@ def _check(reply: Reply) -> None:
         )
 
 
-def _state(reply: Reply) -> ApprovalState:
+def _state(reply: ApprovalReply) -> ApprovalState:
     return ApprovalState.APPROVED if reply.approved else ApprovalState.REJECTED
 
 

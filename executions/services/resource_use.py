@@ -3,7 +3,7 @@
 from django.db.models import BooleanField, F, Func, JSONField, OuterRef, Subquery, Value
 
 from executions.models import BlueprintVersion
-from executions.services.resource_checks import blueprint_of
+from executions.services.resource_test import blueprint_of
 
 _DECLARES = "$.resources.* ? (@.definition == $name)"
 

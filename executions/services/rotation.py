@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from django.db.models import Model
 
 from executions.models import Execution, Step
-from orchestrator.core.errors import NotFound
+from foundation.errors import NotFound
 from resources.ledger.models import Issued
 from resources.models import Secret
 from resources.services.rotation import Rotated, rotate_column
@@ -31,7 +31,7 @@ SEALED: tuple[tuple[type[Model], str], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class RotationProgress:
     """What came of one tenant, and how far the rotation is."""
 
     tenant: str
@@ -40,14 +40,14 @@ class Progress:
     total: int
 
 
-def rotate(*, actor: str) -> Iterator[Progress]:
+def rotate(*, actor: str) -> Iterator[RotationProgress]:
     """Rotate every tenant's sealed values, also those of suspended ones; yields after each tenant."""
     with platform_scope():
         with_schema = [one for one in all_tenants() if one.status in TenantStatus.any()]
         tenants = [tenant.ref for tenant in with_schema]
     for number, tenant in enumerate(tenants, start=1):
         result = _rotate_tenant(tenant, actor)
-        yield Progress(tenant=tenant.schema, result=result, done=number, total=len(tenants))
+        yield RotationProgress(tenant=tenant.schema, result=result, done=number, total=len(tenants))
 
 
 def _rotate_tenant(tenant: TenantRef, actor: str) -> Rotated:

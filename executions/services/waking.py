@@ -12,10 +12,10 @@ from django.db import OperationalError
 from django.db.models.functions import Now
 
 from executions.placement.models import Due, DueKind
-from executions.scope import run_scope
+from executions.placement.run_scope import run_scope
 from executions.services.approvals import expire
 from executions.transitions.waiting import wake
-from orchestrator.core.errors import NotFound
+from foundation.errors import NotFound
 from tenants.scope import platform_scope
 from tenants.selectors import schema_of
 

@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from executions.models.approval import ApprovalState
+from executions.semantics.attempt_record import AttemptRecord
 from executions.semantics.decisions import Checkpoint
-from executions.semantics.records import Record
 from executions.states import TERMINAL_STEP, ExecutionState
 from executions.transitions.fence import fetch_row
 
@@ -76,7 +76,7 @@ SELECT id FROM run"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class ApprovalAnswer:
     """What ends a question."""
 
     execution_id: UUID
@@ -86,7 +86,9 @@ class Answer:
     comment: str = ""  # as it may be shown
 
 
-def write_answer(answer: Answer, record: Record, decided: Checkpoint) -> ExecutionState | None:
+def write_answer(
+    answer: ApprovalAnswer, record: AttemptRecord, decided: Checkpoint
+) -> ExecutionState | None:
     """Write it; none means that the question is open no more, and nothing was written."""
     run_state = decided.outcome or (
         ExecutionState.WAITING if decided.wake_s else ExecutionState.QUEUED

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
+from executions.semantics.attempt_record import AttemptRecord, LogLine
 from executions.semantics.decisions import Checkpoint
-from executions.semantics.holdings import Holding
-from executions.semantics.records import Line, Record
+from executions.semantics.resource_tracker import TrackedResource
 from executions.states import TERMINAL_STEP
 from executions.transitions.claim import CLAIMABLE, Claim, claim_of
 from executions.transitions.fence import (
@@ -127,11 +127,11 @@ class Written:
 
 def write_checkpoint(
     placement: Placement,
-    record: Record,
+    record: AttemptRecord,
     decided: Checkpoint,
     *,
     claim_next_for: str = "",
-    holdings: Sequence[Holding] = (),
+    holdings: Sequence[TrackedResource] = (),
     may_repeat: Callable[[], bool] = lambda: False,
 ) -> Written | None:
     """Write it; none means that the fence or the version refused, and nothing was written.
@@ -199,7 +199,7 @@ def _decision(decided: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record(record: AttemptRecord) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         "path": record.path,
         "attempt": record.attempt,
@@ -237,7 +237,7 @@ def _as_json(amounts: Mapping[str, Decimal]) -> str:
     return "{" + ", ".join(f'"{kind}": {amount:f}' for kind, amount in amounts.items()) + "}"
 
 
-def line_columns(lines: Sequence[Line]) -> dict[str, Any]:
+def line_columns(lines: Sequence[LogLine]) -> dict[str, Any]:
     """Lines as the columns of an unnest."""
     return {
         "times": [line.at for line in lines],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from executions.semantics.holdings import Holding
+from executions.semantics.resource_tracker import TrackedResource
 from executions.states import (
     EXECUTION_TRANSITIONS,
     STEP_TRANSITIONS,
@@ -188,7 +188,7 @@ CUTTABLE = [StepState.RUNNING.value, StepState.RETRYING.value, StepState.SUSPEND
 class Settlement:
     """What has become of a placement's resources, to be written with its end."""
 
-    holdings: Sequence[Holding] = ()  # that have changed since they were written
+    holdings: Sequence[TrackedResource] = ()  # that have changed since they were written
     revoked: Sequence[str] = ()  # what is no longer at a far side
 
 
@@ -197,7 +197,7 @@ UNKNOWN = Settlement()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
+class PlacementEnd:
     """Why a placement ends, as the run's events say."""
 
     reason: str
@@ -210,11 +210,11 @@ class Ending:
         return {**placement.parameters(), **told}
 
 
-OVER = Ending(reason="the run is over")
+OVER = PlacementEnd(reason="the run is over")
 
 
 def close_execution(
-    placement: Placement, settlement: Settlement | None = UNKNOWN, *, ending: Ending = OVER
+    placement: Placement, settlement: Settlement | None = UNKNOWN, *, ending: PlacementEnd = OVER
 ) -> ExecutionState | None:
     """Make a run whose outcome is set terminal and free its slot; none means that the fence refused.
 
@@ -227,7 +227,7 @@ def close_execution(
 
 def hand_back(
     placement: Placement,
-    ending: Ending,
+    ending: PlacementEnd,
     *,
     counted: bool | None = None,
     settlement: Settlement | None = UNKNOWN,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from executions.semantics.holdings import Holding
+from executions.semantics.resource_tracker import TrackedResource
 from executions.transitions.fence import FENCE_UNLESS_CANCELLED, Placement, fetch_row
 
 # For statements with a CTE called `run`, which gives the run's id.
@@ -185,7 +185,7 @@ def abandon(far_id: str, error: str) -> bool:
     return fetch_row(ABANDON, {"far_id": far_id, "error": error}) is not None
 
 
-def held_as_json(holdings: Sequence[Holding]) -> str:
+def held_as_json(holdings: Sequence[TrackedResource]) -> str:
     """The parameter of HELD: one text, since the driver takes its time for each array."""
     return json.dumps(
         [

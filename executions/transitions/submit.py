@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from executions.blueprint.plan import Plan
+from executions.blueprints.plan import Plan
 from tenants.statement import fetch_row
 
 SUBMIT = """

@@ -10,8 +10,8 @@ import time
 
 from django.conf import settings
 
-from executions.worker.lease import kill_runtimes
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.loops.lease import kill_runtimes
 
 LOOK_SECONDS = 0.1
 AT_ONCE = 2  # the second request has no patience
@@ -20,7 +20,7 @@ AT_ONCE = 2  # the second request has no patience
 class Drain(threading.Thread):
     """Waits for the first request, then drains the worker."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: WorkerBoot) -> None:
         super().__init__(name="drain", daemon=True)
         self._machine = machine
         self.requests = 0  # raised by whoever wants the worker to end, also in a signal handler

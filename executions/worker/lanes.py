@@ -9,7 +9,7 @@ import logging
 import redis
 from django.conf import settings
 
-from executions.dispatch import BOUNDED_SECONDS
+from executions.placement.dispatch import BOUNDED_SECONDS
 from executions.placement.models import Worker
 from tenants.scope import platform_scope
 

@@ -13,7 +13,7 @@ OnText = Callable[[str], object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class ChatReply:
     """What a model answered."""
 
     text: str
@@ -38,7 +38,7 @@ class ChatSession(ABC):
         temperature: float | None = None,
         stream: bool = False,
         on_text: OnText | None = None,
-    ) -> Reply:
+    ) -> ChatReply:
         """Return the answer to a conversation; with `stream`, `on_text` is called with each piece of it as it comes."""
         self._refuse_closed()
         body: dict[str, Any] = {"model": self.model, "messages": [dict(one) for one in messages]}
@@ -61,10 +61,10 @@ class ChatSession(ABC):
         self._closed = True
 
     @abstractmethod
-    def _asked(self, body: dict[str, Any]) -> Reply: ...
+    def _asked(self, body: dict[str, Any]) -> ChatReply: ...
 
     @abstractmethod
-    def _streamed(self, body: dict[str, Any], on_text: OnText) -> Reply: ...
+    def _streamed(self, body: dict[str, Any], on_text: OnText) -> ChatReply: ...
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -79,7 +79,7 @@ class EchoSession(ChatSession):
         self._refuse_closed()
         return {"provider": "echo", "model": self.model}
 
-    def _asked(self, body: dict[str, Any]) -> Reply:
+    def _asked(self, body: dict[str, Any]) -> ChatReply:
         messages = body["messages"]
         users = [_text(one) for one in messages if one.get("role") == "user"]
         if not users:
@@ -87,7 +87,7 @@ class EchoSession(ChatSession):
         words = users[-1].split()
         limit = body.get("max_tokens", len(words))
         is_cut = limit < len(words)
-        return Reply(
+        return ChatReply(
             text=" ".join(words[:limit]) if is_cut else users[-1],
             prompt_tokens=sum(len(_text(one).split()) for one in messages),
             completion_tokens=min(len(words), limit),
@@ -95,7 +95,7 @@ class EchoSession(ChatSession):
             finish_reason="length" if is_cut else "stop",
         )
 
-    def _streamed(self, body: dict[str, Any], on_text: OnText) -> Reply:
+    def _streamed(self, body: dict[str, Any], on_text: OnText) -> ChatReply:
         reply = self._asked(body)
         for piece in re.findall(r"\s*\S+\s*", reply.text):
             on_text(piece)

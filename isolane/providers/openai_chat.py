@@ -15,7 +15,7 @@ import httpx
 
 from isolane.numbers import finite, refuse_constant
 from isolane.providers.answers import beginning, parts, read_at_most
-from isolane.providers.chat import ChatSession, OnText, Reply
+from isolane.providers.chat import ChatReply, ChatSession, OnText
 from isolane.providers.failures import excerpt, of_error, of_status
 from isolane.providers.http_api import status_of
 from isolane.results import Code, StepError
@@ -42,7 +42,7 @@ class OpenAIChat(ChatSession):
         super().close()
         self._client.close()
 
-    def _asked(self, body: dict[str, Any]) -> Reply:
+    def _asked(self, body: dict[str, Any]) -> ChatReply:
         with self._answer(body) as response:
             data = read_at_most(_WHAT, response, _ANSWER_MAX)
         answer = _parsed(data, response)
@@ -50,7 +50,7 @@ class OpenAIChat(ChatSession):
         text = _object(choice.get("message")).get("content")
         return self._reply(answer, str(text or ""), choice.get("finish_reason"))
 
-    def _streamed(self, body: dict[str, Any], on_text: OnText) -> Reply:
+    def _streamed(self, body: dict[str, Any], on_text: OnText) -> ChatReply:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         text, finish = "", None
         facts: dict[str, Any] = {}
@@ -76,9 +76,9 @@ class OpenAIChat(ChatSession):
         except httpx.HTTPError as error:
             raise of_error(_WHAT, error) from error
 
-    def _reply(self, answer: dict[str, Any], text: str, finish: Any) -> Reply:
+    def _reply(self, answer: dict[str, Any], text: str, finish: Any) -> ChatReply:
         usage = _object(answer.get("usage"))
-        return Reply(
+        return ChatReply(
             text=text,
             prompt_tokens=_count(usage.get("prompt_tokens")),
             completion_tokens=_count(usage.get("completion_tokens")),

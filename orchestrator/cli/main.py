@@ -10,8 +10,8 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DataError, InterfaceError, OperationalError
 
-from orchestrator.cli.django import setup_django
-from orchestrator.core.errors import IsolaneError, Unavailable
+from foundation.errors import IsolaneError, Unavailable
+from orchestrator.cli.support.django import setup_django
 from orchestrator.embedded.errors import EmbeddedError
 
 EXIT_FAILED = 1
@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class CommandEntry:
     """Where a command is found; its module is imported when it is called."""
 
     at: str
@@ -30,53 +30,59 @@ class Entry:
 
 
 COMMANDS = {
-    "up": Entry(at="stack:up", help="Run the whole platform until Ctrl-C.", django=False),
-    "demo": Entry(
+    "up": CommandEntry(at="stack:up", help="Run the whole platform until Ctrl-C.", django=False),
+    "demo": CommandEntry(
         at="demo:demo", help="Run the whole platform once, for two tenants.", django=False
     ),
-    "status": Entry(at="stack:status", help="Show what runs.", django=False),
-    "down": Entry(at="stack:down", help="Stop a platform started elsewhere.", django=False),
-    "tenants": Entry(at="tenants:tenants", help="Make, list, suspend, resume, delete customers."),
-    "api-keys": Entry(at="api_keys:api_keys", help="Make, list, revoke a tenant's API keys."),
-    "admins": Entry(at="admins:admins", help="Make administrators, set their passwords."),
-    "run": Entry(
+    "status": CommandEntry(at="stack:status", help="Show what runs.", django=False),
+    "down": CommandEntry(at="stack:down", help="Stop a platform started elsewhere.", django=False),
+    "tenants": CommandEntry(
+        at="tenants:tenants", help="Make, list, suspend, resume, delete customers."
+    ),
+    "api-keys": CommandEntry(
+        at="api_keys:api_keys", help="Make, list, revoke a tenant's API keys."
+    ),
+    "admins": CommandEntry(at="admins:admins", help="Make administrators, set their passwords."),
+    "run": CommandEntry(
         at="run:run", help="Run a blueprint's file here, without any server.", django=False
     ),
-    "nodes": Entry(at="nodes:nodes", help="List and show what steps can use."),
-    "blueprints": Entry(
+    "nodes": CommandEntry(at="nodes:nodes", help="List and show what steps can use."),
+    "blueprints": CommandEntry(
         at="blueprints:blueprints", help="Check, publish, show, compare a tenant's workflows."
     ),
-    "executions": Entry(
+    "executions": CommandEntry(
         at="executions:executions", help="Submit, follow, show, replay, cancel a tenant's runs."
     ),
-    "explain": Entry(at="explain:explain", help="Tell what happened in a run, in order, and why."),
-    "approvals": Entry(
+    "explain": CommandEntry(
+        at="explain:explain", help="Tell what happened in a run, in order, and why."
+    ),
+    "approvals": CommandEntry(
         at="approvals:approvals", help="List, approve, reject what a tenant's runs ask people."
     ),
-    "resources": Entry(
+    "resources": CommandEntry(
         at="resources:resources", help="Define, list, show, delete what a tenant's runs may use."
     ),
-    "secrets": Entry(
+    "secrets": CommandEntry(
         at="secrets:secrets",
         help="Set, list, delete a tenant's secrets; rotate the encryption key.",
     ),
-    "folders": Entry(
+    "folders": CommandEntry(
         at="folders:folders",
         help="Remove what workers have left on this machine; list what stays.",
         django=False,
     ),
-    "norp": Entry(
+    "norp": CommandEntry(
         at="norp:norp", help="Run the NORP-006 compliance tests against the platform that runs."
     ),
-    "web": Entry(at="web:web", help="Serve the API, the admin and the pages.", django=False),
-    "migrate": Entry(at="servers:migrate", help="Bring every schema up to date."),
-    "provisioner": Entry(
+    "web": CommandEntry(at="web:web", help="Serve the API, the admin and the pages.", django=False),
+    "migrate": CommandEntry(at="servers:migrate", help="Bring every schema up to date."),
+    "provisioner": CommandEntry(
         at="servers:provisioner",
         help="Make, migrate and delete tenants' schemas, until stopped.",
         quiet=False,
     ),
-    "flower": Entry(at="flower:flower", help="Serve Flower behind a login.", django=False),
-    "keys": Entry(at="encryption:keys", help="Make encryption keys.", django=False),
+    "flower": CommandEntry(at="flower:flower", help="Serve Flower behind a login.", django=False),
+    "keys": CommandEntry(at="keys:keys", help="Make encryption keys.", django=False),
 }
 
 
@@ -95,7 +101,7 @@ class LazyGroup(click.Group):
         if entry.django:
             setup_django(quiet=entry.quiet)
         module, name = entry.at.split(":")
-        command: click.Command = getattr(import_module(f"orchestrator.cli.{module}"), name)
+        command: click.Command = getattr(import_module(f"orchestrator.cli.commands.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

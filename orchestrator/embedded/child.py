@@ -29,7 +29,7 @@ KILL_TIMEOUT = 10.0  # seconds that the kernel may take to end a killed process
 
 
 @dataclass(frozen=True, kw_only=True)
-class Child:
+class ServerProcess:
     """What to run; `env` is the whole environment, or None for a copy of ours."""
 
     name: str
@@ -50,7 +50,7 @@ class Child:
 class ChildProcess:
     """One started process with its own session, so that Ctrl-C reaches only the supervisor."""
 
-    def __init__(self, child: Child, logs: Path) -> None:
+    def __init__(self, child: ServerProcess, logs: Path) -> None:
         self.child = child
         with _open_log(log_path(logs, child.name)) as log:
             self._process = subprocess.Popen(  # noqa: S603 - argv comes from our own code
@@ -135,7 +135,7 @@ def log_tail(logs: Path, name: str) -> str:
     return "\n".join(lines[-TAIL_LINES:])
 
 
-def _command(child: Child) -> list[str]:
+def _command(child: ServerProcess) -> list[str]:
     # Isolated and without site: quick, and untouched by the child's PYTHON* variables.
     interpreter = [sys.executable, "-I", "-S", str(LAUNCHER)]
     account = ["-" if number is None else str(number) for number in (child.user, child.group)]
@@ -144,7 +144,7 @@ def _command(child: Child) -> list[str]:
     return [*interpreter, *wishes, shutil.which(program) or program, *arguments]
 
 
-def _environment(child: Child) -> dict[str, str] | None:
+def _environment(child: ServerProcess) -> dict[str, str] | None:
     if child.env is None:
         return None
     # The interpreter of the launcher may need it to find its own library.

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from orchestrator.embedded.account import server_account
-from orchestrator.embedded.child import Child, log_path
+from orchestrator.embedded.child import ServerProcess, log_path
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import LOOPBACK, ReservedPort
 from orchestrator.embedded.postgres_cluster import NOT_DURABLE, Cluster
@@ -55,7 +55,7 @@ TABLES = """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Login:
+class CustomerLogin:
     """Somebody who may log in; the representation shows no password."""
 
     user: str
@@ -71,9 +71,9 @@ class CustomerPostgres:
     def __init__(self, paths: EmbeddedPaths) -> None:
         self._paths = paths
         self._port = ReservedPort()
-        self.superuser = Login(user=SUPERUSER)
-        self.admin = Login(user=ADMIN)
-        self.reader = Login(user=READER)
+        self.superuser = CustomerLogin(user=SUPERUSER)
+        self.admin = CustomerLogin(user=ADMIN)
+        self.reader = CustomerLogin(user=READER)
 
     @property
     def host(self) -> str:
@@ -88,7 +88,7 @@ class CustomerPostgres:
         """Where the server writes who came and went."""
         return log_path(self._paths.logs, NAME)
 
-    def url(self, login: Login, database: str = DATABASE) -> str:
+    def url(self, login: CustomerLogin, database: str = DATABASE) -> str:
         """As libpq wants it."""
         return make_conninfo(
             host=self.host,
@@ -105,7 +105,7 @@ class CustomerPostgres:
         self._cluster.remove()
         self._cluster.prepare(self.superuser.password, durable=False)
 
-    def child(self) -> Child:
+    def child(self) -> ServerProcess:
         """The server as the supervisor runs it."""
         settings = {**SETTINGS, "port": str(self.port)}
         return self._cluster.child(NAME, settings, ready=self.is_ready)
@@ -142,7 +142,7 @@ class CustomerPostgres:
 
 
 def _create_login(
-    connection: psycopg.Connection[tuple[object, ...]], login: Login, rights: sql.Composable
+    connection: psycopg.Connection[tuple[object, ...]], login: CustomerLogin, rights: sql.Composable
 ) -> None:
     # Hashed here, so that the password is not in the log.
     hashed = connection.pgconn.encrypt_password(

@@ -11,7 +11,7 @@ import psycopg
 
 from orchestrator.embedded import postgres_roles
 from orchestrator.embedded.account import server_account
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.postgres_cluster import NOT_DURABLE, Cluster
 from orchestrator.embedded.postgres_install import usable_install
@@ -68,7 +68,7 @@ class EmbeddedPostgres:
         """The argv that runs the server in the foreground."""
         return self._cluster.command(self._all_settings)
 
-    def child(self) -> Child:
+    def child(self) -> ServerProcess:
         """The server as the supervisor runs it."""
         return self._cluster.child("postgres", self._all_settings, ready=self.is_ready)
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.embedded.account import Account
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.errors import EmbeddedError
-from orchestrator.embedded.leftovers import wait_unused
 from orchestrator.embedded.postgres_install import server_version
+from orchestrator.embedded.predecessors import wait_unused
 from orchestrator.embedded.private_files import replace_private
 
 # Nothing of ours: PG* variables would change the server, and our secrets are not its business.
@@ -63,9 +63,11 @@ class Cluster:
             argv += ["-c", f"{name}={value}"]
         return argv
 
-    def child(self, name: str, settings: Mapping[str, str], *, ready: Callable[[], bool]) -> Child:
+    def child(
+        self, name: str, settings: Mapping[str, str], *, ready: Callable[[], bool]
+    ) -> ServerProcess:
         """The server as the supervisor runs it."""
-        return Child(
+        return ServerProcess(
             name=name,
             argv=tuple(self.command(settings)),
             env=SERVER_ENVIRONMENT,

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from orchestrator.core.undumpable import close_to_others
+from foundation.undumpable import close_to_others
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.private_files import create_private, replace_private
 

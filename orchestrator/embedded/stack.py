@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.postgres import EmbeddedPostgres
 from orchestrator.embedded.run_cache import EmbeddedRunCache
@@ -34,7 +34,7 @@ class EmbeddedServers:
         self.valkey.prepare()
         self.run_cache.prepare()
 
-    def children(self) -> list[Child]:
+    def children(self) -> list[ServerProcess]:
         """The servers for the supervisor; each is ready when it answers."""
         return [self.postgres.child(), self.valkey.child(), self.run_cache.child()]
 

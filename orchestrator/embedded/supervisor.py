@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
-from orchestrator.embedded.child import Child, ChildProcess, describe_exit, log_tail
+from orchestrator.embedded.child import ChildProcess, ServerProcess, describe_exit, log_tail
 from orchestrator.embedded.errors import ChildFailed
 
 FIRST_DELAY = 0.5  # seconds before the first restart, doubled with each further crash
@@ -36,7 +36,7 @@ class StopRequested(KeyboardInterrupt):
 class _Watched:
     """A child and what has become of it; without a process it waits for `restart_at`, if ever."""
 
-    child: Child
+    child: ServerProcess
     process: ChildProcess | None = None
     started: float = 0.0
     ready: bool = False
@@ -88,7 +88,7 @@ class Supervisor:
         """The running children."""
         return {one.child.name: one.process.pid for one in self._watched if one.process}
 
-    def start(self, *children: Child) -> None:
+    def start(self, *children: ServerProcess) -> None:
         """Start children side by side and wait until all are ready, or raise `ChildFailed` for the first that fails."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("children belong to the thread that starts them: use the main one")
@@ -181,7 +181,7 @@ class Supervisor:
         watched.process = None
         self._tell(watched.child, outcome)
 
-    def _tell(self, child: Child, what: str) -> None:
+    def _tell(self, child: ServerProcess, what: str) -> None:
         # A terminal that went away must not keep us from stopping the children.
         with contextlib.suppress(OSError):
             if self._on_event:

@@ -17,9 +17,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.errors import EmbeddedError
-from orchestrator.embedded.leftovers import wait_unused
+from orchestrator.embedded.predecessors import wait_unused
 from orchestrator.embedded.private_files import replace_private
 from orchestrator.embedded.wheels import find_package
 
@@ -62,9 +62,9 @@ class ValkeyServer(ABC):
         """The argv that runs the server in the foreground."""
         return [str(_binary()), str(self._config)]
 
-    def child(self) -> Child:
+    def child(self) -> ServerProcess:
         """The server as the supervisor runs it."""
-        return Child(
+        return ServerProcess(
             name=self._name,
             argv=tuple(self.command()),
             env={"LC_ALL": "C"},

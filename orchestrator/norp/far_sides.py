@@ -16,7 +16,7 @@ from uuid import UUID
 import psycopg
 import redis
 
-from orchestrator.core.errors import Unavailable
+from foundation.errors import Unavailable
 from resources.issuers.base import FAR_SECONDS, IssueError
 from resources.issuers.far_postgres import FarConnection, cause, far_connection
 

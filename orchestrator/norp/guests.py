@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from executions.services.offboarding import advance_deletion
-from orchestrator.core.errors import Unavailable
+from foundation.errors import Unavailable
 from tenants.scope import TenantRef
 from tenants.services.tenants import create_tenant, set_status
 from tenants.statuses import TenantStatus

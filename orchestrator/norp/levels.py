@@ -1,6 +1,6 @@
 """Which isolation levels the runs of a tenant can have here, as the living workers offer them."""
 
-from executions.placement.workers import living
+from executions.placement.registry import living
 from orchestrator.norp.stand import NotRun
 from resources.levels import IsolationUnavailable, choose
 from tenants.isolation import Isolation

@@ -16,7 +16,7 @@ class Use:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class LedgerEntry:
     """A row of the run's ledger."""
 
     resource_id: str
@@ -28,7 +28,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Connection:
+class ObservedConnection:
     """What the far side saw of a connection, and when by the observer's clock."""
 
     id: str
@@ -48,8 +48,8 @@ class RunSeen:
     state: str
     code: str
     uses: tuple[Use, ...]
-    ledger: tuple[Entry, ...]
-    connections: tuple[Connection, ...]
+    ledger: tuple[LedgerEntry, ...]
+    connections: tuple[ObservedConnection, ...]
     issued: tuple[str, ...]  # users and roles that the far side had for it
     left: tuple[str, ...]  # of them and of its keys, when the run was first seen to have ended
     gone_s: float | None  # after that, until its last connection was gone; None if it never was
@@ -122,9 +122,9 @@ def overlap_s(first: RunSeen, second: RunSeen) -> float:
     return max(0.0, until - since)
 
 
-def _since(connections: Iterable[Connection]) -> float:
+def _since(connections: Iterable[ObservedConnection]) -> float:
     return min(connection.seen_from for connection in connections)
 
 
-def _until(connections: Iterable[Connection]) -> float:
+def _until(connections: Iterable[ObservedConnection]) -> float:
     return max(connection.seen_until for connection in connections)

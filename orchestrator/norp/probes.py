@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class ProbedDefinition:
     """The definition that is probed, of whose tenant it is."""
 
     tenant: TenantRef
@@ -25,18 +25,18 @@ class Subject:
     type: str
 
 
-def one_node(subject: Subject, level: str, name: str = "one") -> Document:
+def one_node(subject: ProbedDefinition, level: str, name: str = "one") -> Document:
     """Opens the resource and holds it; a cache gets an entry, too."""
     return _document(subject, level, name, _check("n1", hold_s=HOLD_S))
 
 
-def several_nodes(subject: Subject, level: str) -> Document:
+def several_nodes(subject: ProbedDefinition, level: str) -> Document:
     """Every node asks for the same resource."""
     checks = [_check(f"n{number}", hold_s=HOLD_EACH_S) for number in range(1, NODES + 1)]
     return _document(subject, level, "several", *checks, entry=False)
 
 
-def asking(subject: Subject, level: str) -> Document:
+def asking(subject: ProbedDefinition, level: str) -> Document:
     """Asks for a resource by whatever the run is given."""
     given = {
         "type": "object",
@@ -47,20 +47,20 @@ def asking(subject: Subject, level: str) -> Document:
     return {**_document(subject, level, "asking", check, entry=False), "inputs": given}
 
 
-def failing(subject: Subject, level: str) -> Document:
+def failing(subject: ProbedDefinition, level: str) -> Document:
     """The second node raises: no resource is declared under a handle's id."""
     second = _check("n2", resource="${steps.n1.resource_id}")
     return _document(subject, level, "failing", _check("n1", hold_s=HOLD_S), second)
 
 
-def overdue(subject: Subject, level: str) -> Document:
+def overdue(subject: ProbedDefinition, level: str) -> Document:
     """The second node does not end in its time."""
     second = {**_check("n2", hold_s=FOREVER_S), "timeout": TIMEOUT}
     return _document(subject, level, "overdue", _check("n1", hold_s=HOLD_EACH_S), second)
 
 
 def _document(
-    subject: Subject, level: str, name: str, *steps: Document, entry: bool = True
+    subject: ProbedDefinition, level: str, name: str, *steps: Document, entry: bool = True
 ) -> Document:
     keep = {
         "key": "keep",

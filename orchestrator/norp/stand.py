@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from executions.dispatch import admit_and_send
-from executions.ledgers import records
 from executions.models import Execution, ResourceRecord, Step
-from executions.services.blueprints import publish
-from executions.services.executions import AlreadyEnded, request_cancel, submit
+from executions.placement.dispatch import admit_and_send
+from executions.selectors.resource_records import records
+from executions.services.publishing import publish
 from executions.states import TERMINAL_EXECUTION
-from orchestrator.core.errors import Unavailable
-from orchestrator.norp.observations import Entry, RunSeen, Use
-from orchestrator.norp.probes import Document, Subject
-from orchestrator.norp.watcher import Watcher
+from executions.submission.submit import AlreadyEnded, request_cancel, submit
+from foundation.errors import Unavailable
+from orchestrator.norp.observations import LedgerEntry, RunSeen, Use
+from orchestrator.norp.probes import Document, ProbedDefinition
+from orchestrator.norp.watcher import ConnectionWatcher
 from tenants.scope import tenant_scope
 
 POLL_SECONDS = 0.05
@@ -35,7 +35,7 @@ class NotRun(Unavailable):
 class Started:
     """A probe that was submitted."""
 
-    subject: Subject
+    subject: ProbedDefinition
     execution_id: UUID
 
 
@@ -43,7 +43,7 @@ class Stand:
     """Runs probes of one far side at one level."""
 
     def __init__(
-        self, watcher: Watcher, *, level: str, requested_by: str, run_seconds: float
+        self, watcher: ConnectionWatcher, *, level: str, requested_by: str, run_seconds: float
     ) -> None:
         self.level = level
         self.seen: list[RunSeen] = []
@@ -51,7 +51,7 @@ class Stand:
         self._requested_by = requested_by
         self._run_seconds = run_seconds
 
-    def start(self, subject: Subject, document: Document, **inputs: Any) -> Started:
+    def start(self, subject: ProbedDefinition, document: Document, **inputs: Any) -> Started:
         """Publish a probe and submit a run of it."""
         with tenant_scope(subject.tenant):
             published = publish(document)
@@ -90,7 +90,7 @@ class Stand:
         self.seen.append(seen)
         return seen
 
-    def run(self, subject: Subject, document: Document, **inputs: Any) -> RunSeen:
+    def run(self, subject: ProbedDefinition, document: Document, **inputs: Any) -> RunSeen:
         """Start and finish."""
         return self.finish(self.start(subject, document, **inputs))
 
@@ -124,9 +124,9 @@ def _use(step: Step) -> Use | None:
     return Use(step=step.path, resource_id=output["resource_id"], connection_id=connection)
 
 
-def _entry(row: ResourceRecord) -> Entry:
+def _entry(row: ResourceRecord) -> LedgerEntry:
     lived = row.closed_at - row.opened_at if row.closed_at else None
-    return Entry(
+    return LedgerEntry(
         resource_id=row.resource_id,
         type=row.type,
         step=row.step,

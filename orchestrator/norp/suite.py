@@ -11,7 +11,7 @@ from orchestrator.norp import criteria, probes
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
 from orchestrator.norp.far_sides import Opening
 from orchestrator.norp.observations import overlap_s
-from orchestrator.norp.probes import Subject
+from orchestrator.norp.probes import ProbedDefinition
 from orchestrator.norp.stand import Stand
 from orchestrator.norp.watcher import watching
 
@@ -25,9 +25,9 @@ class Target:
     """What is tested: a definition, how to look at its far side, and another tenant's definition of the same."""
 
     name: str
-    subject: Subject
+    subject: ProbedDefinition
     opening: Callable[[], Opening]
-    other: Subject | None = None
+    other: ProbedDefinition | None = None
 
 
 def run_tests(

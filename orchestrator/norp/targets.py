@@ -9,14 +9,14 @@ from typing import Any
 from django.conf import settings
 
 from orchestrator.norp.far_sides import postgres_side, run_cache_side
-from orchestrator.norp.probes import CACHE, Subject
+from orchestrator.norp.probes import CACHE, ProbedDefinition
 from orchestrator.norp.stand import NotRun
 from orchestrator.norp.suite import Target
 from resources.addresses import host_and_port, policy_from_settings, resolve
-from resources.models import ResourceDefinition, Scope
+from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import definition
 from resources.services import secrets
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import DefinitionExists, create_definition
 from tenants.scope import TenantRef, tenant_scope
 
@@ -53,25 +53,25 @@ def database_target(tenant: TenantRef, name: str) -> Target:
     minted = " (minted)" if found.config.get("mint") else ""
     return Target(
         name=f"database {name}{minted}",
-        subject=Subject(tenant=tenant, definition=name, type=DATABASE),
+        subject=ProbedDefinition(tenant=tenant, definition=name, type=DATABASE),
         opening=lambda: postgres_side(login),
     )
 
 
-def _cache_of(tenant: TenantRef, actor: str) -> Subject:
-    wanted = Wanted(name=CACHE_DEFINITION, type=CACHE, scope=Scope.EXECUTION.value)
+def _cache_of(tenant: TenantRef, actor: str) -> ProbedDefinition:
+    wanted = Wanted(name=CACHE_DEFINITION, type=CACHE, scope=DefinitionScope.EXECUTION.value)
     try:
         create_definition(tenant, wanted, actor=actor)
     except DefinitionExists:
         with tenant_scope(tenant):
             _require(definition(CACHE_DEFINITION), CACHE)
-    return Subject(tenant=tenant, definition=CACHE_DEFINITION, type=CACHE)
+    return ProbedDefinition(tenant=tenant, definition=CACHE_DEFINITION, type=CACHE)
 
 
 def _require(found: ResourceDefinition, type_: str) -> None:
     if found.type != type_:
         raise NotRun(f"The definition {found.name!r} is of type {found.type!r}, not {type_!r}.")
-    if found.scope != Scope.EXECUTION.value:
+    if found.scope != DefinitionScope.EXECUTION.value:
         raise NotRun(
             f"The definition {found.name!r} has scope {found.scope!r}, so that no two nodes may share a handle:"
             f" set it ('isolane resources update {found.name} --scope execution'), or take another."

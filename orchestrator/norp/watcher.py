@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from orchestrator.core.errors import Unavailable
+from foundation.errors import Unavailable
 from orchestrator.norp.far_sides import FarSide, Link, Look, Opening, names
-from orchestrator.norp.observations import Connection
+from orchestrator.norp.observations import ObservedConnection
 
 LOOK_SECONDS = 0.04  # between two looks
 PATIENCE_SECONDS = (
@@ -20,7 +20,7 @@ PATIENCE_SECONDS = (
 )
 
 
-class Watcher:
+class ConnectionWatcher:
     """Remembers every connection, user and role that was ever seen."""
 
     def __init__(self, far_side: FarSide) -> None:
@@ -31,12 +31,14 @@ class Watcher:
         self._issued: set[str] = set()
         self._error: Unavailable | None = None
 
-    def connections(self, execution_id: UUID) -> tuple[Connection, ...]:
+    def connections(self, execution_id: UUID) -> tuple[ObservedConnection, ...]:
         """Those that were seen of this run."""
         with self._lock:
             seen = [found for found in self._links.values() if _is_of(found[0], execution_id)]
         return tuple(
-            Connection(id=link.id, mark=link.mark, user=link.user, seen_from=first, seen_until=last)
+            ObservedConnection(
+                id=link.id, mark=link.mark, user=link.user, seen_from=first, seen_until=last
+            )
             for link, first, last in seen
         )
 
@@ -92,10 +94,10 @@ class Watcher:
 
 
 @contextmanager
-def watching(opening: Opening) -> Iterator[Watcher]:
+def watching(opening: Opening) -> Iterator[ConnectionWatcher]:
     """Watch a far side until the block ends; a first look tells whether it is there at all."""
     with opening as far_side:
-        watcher = Watcher(far_side)
+        watcher = ConnectionWatcher(far_side)
         far_side.look()
         thread = threading.Thread(target=watcher.watch, name="norp-watcher", daemon=True)
         thread.start()

@@ -12,7 +12,7 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 from orchestrator.web import refusals
-from orchestrator.web.problem import Answer, as_answer
+from orchestrator.web.problem import ProblemAnswer, as_answer
 
 STREAM_TYPE = b"text/event-stream"
 
@@ -39,7 +39,7 @@ class ApplicationAnswer(RequestResponseCycle):
         if not self._refused:
             await super().send(message)
 
-    async def _send_refusal(self, answer: Answer) -> None:
+    async def _send_refusal(self, answer: ProblemAnswer) -> None:
         await super().send(
             {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
         )

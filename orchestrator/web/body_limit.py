@@ -7,7 +7,7 @@ beyond it is answered 413; other errors bubble.
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from orchestrator.core.problems import too_large
+from foundation.problems import too_large
 from orchestrator.web.problem import as_answer
 
 Scope = dict[str, Any]

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from itertools import chain
 from typing import Protocol
 
-from orchestrator.core.errors import IsolaneError
+from foundation.errors import IsolaneError
 
 
 class Phase(Enum):
@@ -43,7 +43,7 @@ class Peer(Protocol):
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
-class Connection:
+class ClientConnection:
     """What decisions need to know of one connection; times are of the monotonic clock."""
 
     peer: Peer
@@ -61,7 +61,7 @@ class Connections:
     """All of them; in each phase those come first that have been in it the longest."""
 
     def __init__(self) -> None:
-        self._by_phase: dict[Phase, OrderedDict[Connection, None]] = {
+        self._by_phase: dict[Phase, OrderedDict[ClientConnection, None]] = {
             phase: OrderedDict() for phase in Phase
         }
         self._by_address: Counter[str] = Counter()
@@ -70,25 +70,25 @@ class Connections:
     def __len__(self) -> int:
         return self._number
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[ClientConnection]:
         return (one for connections in self._by_phase.values() for one in connections)
 
-    def __contains__(self, connection: Connection) -> bool:
+    def __contains__(self, connection: ClientConnection) -> bool:
         return connection in self._by_phase[connection.phase]
 
-    def add(self, connection: Connection, now: float) -> None:
+    def add(self, connection: ClientConnection, now: float) -> None:
         """A new one, of which nothing has come yet."""
         self._number += 1
         self._by_address[connection.address] += 1
         self._enter(connection, Phase.HEADER, now)
 
-    def move(self, connection: Connection, phase: Phase, now: float) -> None:
+    def move(self, connection: ClientConnection, phase: Phase, now: float) -> None:
         """It does something else from now on; one that has left stays away."""
         if connection in self:
             del self._by_phase[connection.phase][connection]
             self._enter(connection, phase, now)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: ClientConnection) -> None:
         """It is gone; a second time says nothing new."""
         if connection in self:
             del self._by_phase[connection.phase][connection]
@@ -101,11 +101,11 @@ class Connections:
         """How many this address has."""
         return self._by_address[address]
 
-    def within(self, phase: Phase) -> Iterator[Connection]:
+    def within(self, phase: Phase) -> Iterator[ClientConnection]:
         """Those of a phase, the longest in it first."""
         return iter(self._by_phase[phase])
 
-    def expendable(self) -> Connection | None:
+    def expendable(self) -> ClientConnection | None:
         """Whom to drop for a new connection; nobody if all have a whole request or a stream.
 
         Of unfinished ones the oldest of the larger group: many that send nothing do not end those who send a body.
@@ -114,11 +114,11 @@ class Connections:
         order = (Phase.CLOSING, larger, *UNFINISHED, Phase.IDLE, Phase.UNREAD)
         return next((one for phase in order for one in self._by_phase[phase]), None)
 
-    def greatest(self) -> Connection | None:
+    def greatest(self) -> ClientConnection | None:
         """The unfinished one that holds most."""
         unfinished = chain.from_iterable(self._by_phase[phase] for phase in UNFINISHED)
         return max(unfinished, key=lambda one: one.held, default=None)
 
-    def _enter(self, connection: Connection, phase: Phase, now: float) -> None:
+    def _enter(self, connection: ClientConnection, phase: Phase, now: float) -> None:
         connection.phase, connection.since, connection.progress = phase, now, now
         self._by_phase[phase][connection] = None

@@ -1,10 +1,10 @@
 """When a connection has had its time. Pure."""
 
-from orchestrator.web.connections import Connection, Phase
-from orchestrator.web.limits import Limits
+from orchestrator.web.connections import ClientConnection, Phase
+from orchestrator.web.limits import WebLimits
 
 
-def overdue(connection: Connection, now: float, limits: Limits) -> bool:
+def overdue(connection: ClientConnection, now: float, limits: WebLimits) -> bool:
     """Say whether the connection's time is over in the phase that it is in."""
     spent = now - connection.since
     stalled = now - connection.progress > limits.stalled_seconds
@@ -27,7 +27,7 @@ def overdue(connection: Connection, now: float, limits: Limits) -> bool:
             return spent > limits.closing_seconds
 
 
-def _body_overdue(connection: Connection, spent: float, limits: Limits) -> bool:
+def _body_overdue(connection: ClientConnection, spent: float, limits: WebLimits) -> bool:
     if spent > limits.body_seconds:
         return True
     too_slow = connection.body < spent * limits.body_bytes_per_second

@@ -3,9 +3,9 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 
-from orchestrator.web.connections import Connection
+from orchestrator.web.connections import ClientConnection
 
-Line = OrderedDict[Connection, None]
+Line = OrderedDict[ClientConnection, None]
 
 
 class FairQueue:
@@ -18,16 +18,16 @@ class FairQueue:
     def __len__(self) -> int:
         return self._waiting.total()
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[ClientConnection]:
         return (one for lines in self._lines.values() for line in lines.values() for one in line)
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: ClientConnection) -> None:
         """Behind the others of its caller and address."""
         lines = self._lines.setdefault(connection.caller, OrderedDict())
         lines.setdefault(connection.address, OrderedDict())[connection] = None
         self._waiting[connection.caller] += 1
 
-    def take(self, may: Callable[[str], bool]) -> Connection | None:
+    def take(self, may: Callable[[str], bool]) -> ClientConnection | None:
         """The next of a caller who may; caller and address are then the last in turn."""
         caller = next((one for one in self._lines if may(one)), None)
         if caller is None:
@@ -40,7 +40,7 @@ class FairQueue:
         self.discard(connection)
         return connection
 
-    def discard(self, connection: Connection) -> None:
+    def discard(self, connection: ClientConnection) -> None:
         """Out of the queue, if it is in it."""
         lines = self._lines.get(connection.caller)
         line = lines and lines.get(connection.address)
@@ -53,7 +53,7 @@ class FairQueue:
         if not lines:
             del self._lines[connection.caller], self._waiting[connection.caller]
 
-    def last_of_most(self) -> Connection | None:
+    def last_of_most(self) -> ClientConnection | None:
         """The youngest of the caller who has most, and of the address where he has most: whom to refuse."""
         if not self._waiting:
             return None

@@ -15,7 +15,7 @@ OWN_DESCRIPTORS = 256
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class WebLimits:
     """Seconds, bytes and numbers; what goes beyond is refused or closed."""
 
     # --- all connections together

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 
-from orchestrator.core.errors import IsolaneError
-from orchestrator.core.problems import CONTENT_TYPE, headers_of, problem
-from orchestrator.core.request_ids import HEADER, usable_id
+from foundation.errors import IsolaneError
+from foundation.problems import CONTENT_TYPE, headers_of, problem
+from foundation.request_ids import HEADER, usable_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class ProblemAnswer:
     """Status, header and body."""
 
     status: int
@@ -20,7 +20,7 @@ class Answer:
     body: bytes
 
 
-def as_answer(error: IsolaneError, request_id: str = "") -> Answer:
+def as_answer(error: IsolaneError, request_id: str = "") -> ProblemAnswer:
     """The error in the shape of every refusal of web; the connection closes after it."""
     body = json.dumps(problem(error)).encode()
     fields = {
@@ -30,14 +30,16 @@ def as_answer(error: IsolaneError, request_id: str = "") -> Answer:
         HEADER: usable_id(request_id),
         **headers_of(error),
     }
-    return Answer(status=error.http_status, headers=_encoded(fields), body=body)
+    return ProblemAnswer(status=error.http_status, headers=_encoded(fields), body=body)
 
 
-def of_response(response: HttpResponse) -> Answer:
+def of_response(response: HttpResponse) -> ProblemAnswer:
     """A response of Django as the last one of its connection."""
     own = {"Content-Length": str(len(response.content)), "Connection": "close"}
     fields = {**dict(response.items()), **own}
-    return Answer(status=response.status_code, headers=_encoded(fields), body=response.content)
+    return ProblemAnswer(
+        status=response.status_code, headers=_encoded(fields), body=response.content
+    )
 
 
 def _encoded(fields: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -19,14 +19,14 @@ from django.http import HttpResponse
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from orchestrator.core.errors import IsolaneError
-from orchestrator.core.known_caller import STATE
-from orchestrator.core.request_ids import HEADER
+from foundation.errors import IsolaneError
+from foundation.known_caller import STATE
+from foundation.request_ids import HEADER
 from orchestrator.web import refusals
 from orchestrator.web.answer import ApplicationAnswer
 from orchestrator.web.callers import Callers, credential_of
-from orchestrator.web.connections import UNFINISHED, Connection, Phase
-from orchestrator.web.problem import Answer, as_answer, of_response
+from orchestrator.web.connections import UNFINISHED, ClientConnection, Phase
+from orchestrator.web.problem import ProblemAnswer, as_answer, of_response
 from orchestrator.web.traffic import Traffic
 
 ANSWERABLE = (h11.IDLE, h11.SEND_RESPONSE)
@@ -56,7 +56,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         self.callers = callers
         self.session_cookie = session_cookie
         self.limits = traffic.limits
-        self.connection = Connection(peer=self, address="")
+        self.connection = ClientConnection(peer=self, address="")
         self._body = bytearray()
         self._chunks = 0
         self._thrown_away = 0
@@ -216,7 +216,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         request_id = dict(self.headers).get(REQUEST_ID, b"").decode("latin-1")
         self._refuse(as_answer(error, request_id))
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: ProblemAnswer) -> None:
         self.traffic.refused(self.connection)
         self._body = bytearray()
         if self.conn.our_state not in ANSWERABLE or self.transport.is_closing():

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from orchestrator.core.errors import InvalidInput, IsolaneError, TooLarge, Unavailable
-from orchestrator.web.limits import Limits
+from foundation.errors import InvalidInput, IsolaneError, TooLarge, Unavailable
+from orchestrator.web.limits import WebLimits
 
 
 class TargetTooLong(IsolaneError):
@@ -31,7 +31,7 @@ class TimedOut(IsolaneError):
 
 
 def head_refused(
-    target: bytes, headers: Iterable[tuple[bytes, bytes]], limits: Limits
+    target: bytes, headers: Iterable[tuple[bytes, bytes]], limits: WebLimits
 ) -> IsolaneError | None:
     """Why a request is refused by its first line and header; names are in lower case."""
     fields = list(headers)
@@ -48,7 +48,7 @@ def head_refused(
     return None
 
 
-def header_too_large(limits: Limits) -> HeaderTooLarge:
+def header_too_large(limits: WebLimits) -> HeaderTooLarge:
     """More than is read of a header."""
     return HeaderTooLarge(
         "The header is too large; "
@@ -56,12 +56,12 @@ def header_too_large(limits: Limits) -> HeaderTooLarge:
     )
 
 
-def body_too_large(limits: Limits) -> TooLarge:
+def body_too_large(limits: WebLimits) -> TooLarge:
     """More than is read of a body."""
     return TooLarge(f"The request is too large; send at most {limits.body_bytes} bytes.")
 
 
-def too_many_chunks(limits: Limits) -> TooLarge:
+def too_many_chunks(limits: WebLimits) -> TooLarge:
     """A body in tiny pieces costs far more than its bytes."""
     return TooLarge(f"The request has too many chunks; send at most {limits.chunks}.")
 
@@ -71,7 +71,7 @@ def malformed() -> InvalidInput:
     return InvalidInput("The request is not valid HTTP/1.1.")
 
 
-def timed_out(limits: Limits) -> TimedOut:
+def timed_out(limits: WebLimits) -> TimedOut:
     """The request did not come whole in its time."""
     return TimedOut(
         f"The request did not come whole in time; send the header within {limits.header_seconds:g} s "

@@ -16,11 +16,11 @@ from typing import Any
 
 import uvicorn
 
-from orchestrator.core.errors import Conflict
-from orchestrator.core.logs import limit_lines
+from foundation.errors import Conflict
+from foundation.logs import limit_lines
 from orchestrator.web.callers import Callers
 from orchestrator.web.descriptors import raise_descriptors
-from orchestrator.web.limits import Limits
+from orchestrator.web.limits import WebLimits
 from orchestrator.web.protocol import LimitedProtocol, Refusal
 from orchestrator.web.traffic import Traffic
 
@@ -32,13 +32,13 @@ SWITCH_SECONDS = 0.0001
 logger = logging.getLogger(__name__)
 
 
-class LimitedServer(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """uvicorn with one sweep for all connections."""
 
     def __init__(
         self,
         application: Any,
-        limits: Limits,
+        limits: WebLimits,
         *,
         session_cookie: str,
         refusal: Refusal = lambda _: None,
@@ -99,7 +99,7 @@ def serve(
 ) -> None:
     """Serve until stopped."""
     limit_lines()
-    limits = Limits.for_descriptors(
+    limits = WebLimits.for_descriptors(
         raise_descriptors(),
         at_work=at_work,
         at_work_per_caller=max(1, at_work // 5),
@@ -108,7 +108,7 @@ def serve(
     )
     listening = listen(address, port)
     _give_turns_to_the_event_loop()
-    server = LimitedServer(application, limits, session_cookie=session_cookie, refusal=refusal)
+    server = WebServer(application, limits, session_cookie=session_cookie, refusal=refusal)
     server.run(sockets=[listening])
 
 

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from orchestrator.web import refusals
-from orchestrator.web.connections import Connection, Connections, Phase
+from orchestrator.web.connections import ClientConnection, Connections, Phase
 from orchestrator.web.deadlines import overdue
 from orchestrator.web.fair_queue import FairQueue
-from orchestrator.web.limits import Limits
+from orchestrator.web.limits import WebLimits
 
 logger = logging.getLogger(__name__)
 ANSWERED = (Phase.AT_WORK, Phase.STREAM, Phase.UNREAD)
@@ -22,7 +22,7 @@ ANSWERED = (Phase.AT_WORK, Phase.STREAM, Phase.UNREAD)
 class Traffic:
     """All connections of one web process."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: WebLimits, clock: Callable[[], float]) -> None:
         self.limits = limits
         self.clock = clock
         self.connections = Connections()
@@ -34,7 +34,7 @@ class Traffic:
         self.buffer = memoryview(bytearray(limits.read_bytes))
 
     # --- connections come and go
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: ClientConnection) -> None:
         """Let it in, if need be in the place of another."""
         most = self.limits.connections_per_address
         if most and self.connections.of(connection.address) >= most:
@@ -54,19 +54,19 @@ class Traffic:
                 return
         self.connections.add(connection, self.clock())
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: ClientConnection) -> None:
         """It is gone, and what it held is free."""
         self.queue.discard(connection)
         self._release(connection)
         self.connections.remove(connection)
 
     # --- a request comes
-    def began(self, connection: Connection) -> None:
+    def began(self, connection: ClientConnection) -> None:
         """The first bytes of a request have come."""
         connection.body = 0
         self._move(connection, Phase.HEADER)
 
-    def received(self, connection: Connection, size: int) -> None:
+    def received(self, connection: ClientConnection, size: int) -> None:
         """Count bytes that are kept; if it is too much, whoever sends most is refused, and only then who waits."""
         connection.held += size
         self.held += size
@@ -77,18 +77,18 @@ class Traffic:
                 greatest = self.queue.last_of_most() or connection
             self._refuse_overloaded(greatest)
 
-    def header_complete(self, connection: Connection) -> None:
+    def header_complete(self, connection: ClientConnection) -> None:
         """From now on the body is waited for."""
         self._move(connection, Phase.BODY)
 
-    def refused(self, connection: Connection) -> None:
+    def refused(self, connection: ClientConnection) -> None:
         """It was answered with a problem and is about to close."""
         self.queue.discard(connection)
         self._release(connection)
         self._move(connection, Phase.CLOSING)
 
     # --- a request is whole
-    def whole(self, connection: Connection) -> None:
+    def whole(self, connection: ClientConnection) -> None:
         """Begin with it, or have it wait for its turn."""
         if self.at_work < self.limits.at_work and self._may_begin(connection.caller):
             self._begin(connection)
@@ -98,7 +98,7 @@ class Traffic:
         if len(self.queue) > self.limits.queued and (last := self.queue.last_of_most()):
             self._refuse_overloaded(last)
 
-    def became_stream(self, connection: Connection, caller: str) -> bool:
+    def became_stream(self, connection: ClientConnection, caller: str) -> bool:
         """Count it as a stream instead of a request at work, if there is room for one."""
         if self.streams >= self.limits.streams:
             return False
@@ -107,7 +107,7 @@ class Traffic:
         self._end_work(caller)
         return True
 
-    def answered(self, connection: Connection, *, unread: bool) -> None:
+    def answered(self, connection: ClientConnection, *, unread: bool) -> None:
         """The application has said everything."""
         self._move(connection, Phase.UNREAD if unread else Phase.IDLE)
 
@@ -136,13 +136,13 @@ class Traffic:
                 "connections had their time: %s", told, extra={"event": "CONNECTIONS_ENDED"}
             )
 
-    def _look(self, connection: Connection, now: float) -> None:
+    def _look(self, connection: ClientConnection, now: float) -> None:
         if connection.phase in ANSWERED:
             unread = connection.peer.unread_bytes()
             if unread != connection.unread:
                 connection.unread, connection.progress = unread, now
 
-    def _expire(self, connection: Connection) -> None:
+    def _expire(self, connection: ClientConnection) -> None:
         match connection.phase:
             case Phase.HEADER | Phase.BODY if connection.held:
                 connection.peer.refuse(refusals.timed_out(self.limits))
@@ -162,7 +162,7 @@ class Traffic:
             self._drop(connection)
 
     # --- inside
-    def _begin(self, connection: Connection) -> None:
+    def _begin(self, connection: ClientConnection) -> None:
         self._release(connection)
         self._move(connection, Phase.AT_WORK)
         self.at_work += 1
@@ -183,21 +183,21 @@ class Traffic:
                 return
             self._begin(following)
 
-    def _refuse_overloaded(self, connection: Connection) -> None:
+    def _refuse_overloaded(self, connection: ClientConnection) -> None:
         message = "requests wait or hold memory beyond the limit: one was refused, of %s"
         logger.warning(message, connection.caller or "strangers", extra={"event": "REQUESTS_FULL"})
         connection.peer.refuse(refusals.overloaded())
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: ClientConnection) -> None:
         self.closed(connection)
         connection.phase = Phase.CLOSING
         connection.peer.drop()
 
-    def _release(self, connection: Connection) -> None:
+    def _release(self, connection: ClientConnection) -> None:
         self.held -= connection.held
         connection.held = 0
 
-    def _move(self, connection: Connection, phase: Phase) -> None:
+    def _move(self, connection: ClientConnection, phase: Phase) -> None:
         self.connections.move(connection, phase, self.clock())
 
     def _say(self, event: str, message: str) -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 from django import forms
 
-from orchestrator.core.errors import IsolaneError
-from resources.models import ResourceDefinition, Scope
+from foundation.errors import IsolaneError
+from resources.models import DefinitionScope, ResourceDefinition
 from resources.resolvers.base import MIN_CHARACTERS
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.types import resource_types
 
 
@@ -33,7 +33,7 @@ class DefinitionForm(ServiceForm):
         initial=dict,
         help_text='References, such as {"password": "billing-password"}, env:NAME or file:name.',
     )
-    scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.STEP)
+    scope = forms.ChoiceField(choices=DefinitionScope.choices, initial=DefinitionScope.STEP)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -16,7 +16,7 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.debug import sensitive_post_parameters
 
-from orchestrator.core.errors import IsolaneError, NotFound
+from foundation.errors import IsolaneError, NotFound
 from resources.admin.forms import (
     ChangeDefinitionForm,
     DefinitionForm,

@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from orchestrator.core.serializers import StrictSerializer
-from resources.models import ResourceDefinition, Scope, Secret
+from foundation.serializers import StrictSerializer
+from resources.models import DefinitionScope, ResourceDefinition, Secret
 from resources.resolvers.base import MAX_BYTES, MIN_CHARACTERS
 
 REFERENCES = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -38,7 +38,7 @@ class ChangedDefinitionSerializer(StrictSerializer):
     secrets = ReferencesField(
         default=dict, help_text="References: the name of a stored secret, env:NAME or file:name."
     )
-    scope = serializers.ChoiceField(choices=Scope.choices, default=Scope.STEP)
+    scope = serializers.ChoiceField(choices=DefinitionScope.choices, default=DefinitionScope.STEP)
 
 
 class NewDefinitionSerializer(ChangedDefinitionSerializer):

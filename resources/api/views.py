@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from resources.api.callers import editor
-from resources.api.documentation import NAME, READING, WRITING
+from resources.api.openapi import NAME, READING, WRITING
 from resources.api.serializers import (
     ChangedDefinitionSerializer,
     DefinitionSerializer,
@@ -26,7 +26,7 @@ from resources.api.serializers import (
 )
 from resources.models import ResourceDefinition, Secret
 from resources.selectors import all_definitions, all_secrets, definition
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import (
     UsersOf,
     create_definition,

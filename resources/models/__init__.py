@@ -1,6 +1,6 @@
 """Tables of one tenant: where its resources are, and the secrets that open them."""
 
-from resources.models.definition import ResourceDefinition, Scope
+from resources.models.definition import DefinitionScope, ResourceDefinition
 from resources.models.secret import Secret
 
-__all__ = ["ResourceDefinition", "Scope", "Secret"]
+__all__ = ["DefinitionScope", "ResourceDefinition", "Secret"]

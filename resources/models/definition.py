@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class Scope(models.TextChoices):
+class DefinitionScope(models.TextChoices):
     """The widest life that a blueprint may give a handle."""
 
     STEP = "step"  # each step opens its own
@@ -19,7 +19,7 @@ class ResourceDefinition(models.Model):
     secrets = models.JSONField(
         default=dict, help_text="From the provider's name of a secret to the reference to it."
     )
-    scope = models.TextField(choices=Scope.choices, default=Scope.STEP)
+    scope = models.TextField(choices=DefinitionScope.choices, default=DefinitionScope.STEP)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=200)
     updated_at = models.DateTimeField(auto_now=True)
@@ -28,7 +28,7 @@ class ResourceDefinition(models.Model):
     class Meta:
         constraints = (
             models.CheckConstraint(
-                condition=models.Q(scope__in=Scope.values), name="definition_scope_known"
+                condition=models.Q(scope__in=DefinitionScope.values), name="definition_scope_known"
             ),
         )
         indexes = (models.Index(fields=("-created_at", "id"), name="definition_newest"),)

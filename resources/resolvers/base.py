@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from orchestrator.core.errors import IsolaneError
+from foundation.errors import IsolaneError
 
 MIN_CHARACTERS = 6  # what is shorter cannot be masked
 MAX_BYTES = 8 * 1024

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 
+from foundation.errors import InvalidInput
 from isolane.names import RESOURCE
-from orchestrator.core.errors import InvalidInput
 from resources.resolvers.base import SecretResolver
 from resources.resolvers.environment import EnvironmentResolver
 from resources.resolvers.file import FileResolver

@@ -42,7 +42,7 @@ _END_SECONDS = 5.0  # for one that was killed; it may be traced, or hang in the 
 F = TypeVar("F", bound=Frame)
 
 
-class Child:
+class RunnerProcess:
     """One runner process; `kill`, `ended` and `obituary` are safe from any thread."""
 
     def __init__(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from resources.runtimes.base import PoolExhaustedError
-from resources.runtimes.child import Child
+from resources.runtimes.child import RunnerProcess
 from resources.runtimes.faults import reported
 
 _KEPT = 2  # runners for each that may be at work
@@ -25,24 +25,24 @@ class Idle(NamedTuple):
     """A runner that waits."""
 
     tenant_number: int
-    child: Child
+    child: RunnerProcess
 
 
 class RunnerPool:
     """All runners of one backend."""
 
-    def __init__(self, *, level: str, size: int, begin: Callable[[], Child]) -> None:
+    def __init__(self, *, level: str, size: int, begin: Callable[[], RunnerProcess]) -> None:
         self._level = level
         self._size = size
         self._begin_one = begin
         self._lock = threading.Lock()
         self.idle: list[Idle] = []  # the longest idle first
-        self.busy: set[Child] = set()
-        self.retired: set[Child] = set()  # out of the pool, and perhaps not gone yet
+        self.busy: set[RunnerProcess] = set()
+        self.retired: set[RunnerProcess] = set()  # out of the pool, and perhaps not gone yet
 
-    def take(self, tenant_number: int) -> Child:
+    def take(self, tenant_number: int) -> RunnerProcess:
         """Return an idle runner of this tenant, or a new one; RuntimeStartError if that cannot be."""
-        ended: list[Child] = []
+        ended: list[RunnerProcess] = []
         try:
             with self._lock:
                 child = self._idle_of(tenant_number, ended) or self._begin(ended)
@@ -51,7 +51,7 @@ class RunnerPool:
             self._dispose(ended)
         return child
 
-    def give_back(self, child: Child, tenant_number: int, *, clean: bool) -> None:
+    def give_back(self, child: RunnerProcess, tenant_number: int, *, clean: bool) -> None:
         """Take a runner back for its tenant's next run, or end it."""
         reusable = False
         try:
@@ -69,7 +69,7 @@ class RunnerPool:
         if not reusable:
             self._dispose([child])
 
-    def is_reusable(self, child: Child) -> bool:
+    def is_reusable(self, child: RunnerProcess) -> bool:
         """Whether the next run finds nothing of the last one in its folder."""
         return child.wipe()
 
@@ -89,7 +89,7 @@ class RunnerPool:
             with reported("a runner was not ended"):
                 child.kill()
 
-    def _dispose(self, children: Sequence[Child]) -> None:
+    def _dispose(self, children: Sequence[RunnerProcess]) -> None:
         """Without the lock, since it may take a moment."""
         with self._lock:
             self.retired.update(children)
@@ -99,7 +99,7 @@ class RunnerPool:
                     with self._lock:
                         self.retired.discard(child)
 
-    def _idle_of(self, tenant_number: int, ended: list[Child]) -> Child | None:
+    def _idle_of(self, tenant_number: int, ended: list[RunnerProcess]) -> RunnerProcess | None:
         for idle in reversed([idle for idle in self.idle if idle.tenant_number == tenant_number]):
             self.idle.remove(idle)
             if not idle.child.ended():
@@ -107,7 +107,7 @@ class RunnerPool:
             ended.append(idle.child)
         return None
 
-    def _begin(self, ended: list[Child]) -> Child:
+    def _begin(self, ended: list[RunnerProcess]) -> RunnerProcess:
         if len(self.busy) >= self._size:
             self._free_dead()
         if len(self.busy) >= self._size:

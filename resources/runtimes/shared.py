@@ -38,7 +38,7 @@ from resources.runtimes.base import (
     RuntimeStartError,
     ignore,
 )
-from resources.runtimes.child import Child
+from resources.runtimes.child import RunnerProcess
 from resources.runtimes.faults import reported
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.supervision import Supervision
@@ -114,8 +114,8 @@ class SharedBackend(RuntimeBackend):
         with reported("the watchdog was not ended"):
             self._watchdog.stop()
 
-    def _spawn(self) -> Child:
-        return Child(
+    def _spawn(self) -> RunnerProcess:
+        return RunnerProcess(
             packages=self._packages,
             tasks=self._tasks,
             paths=self._paths,
@@ -129,7 +129,7 @@ class SharedRuntime(Runtime):
     def __init__(
         self,
         pool: RunnerPool,
-        child: Child,
+        child: RunnerProcess,
         placement: Placement,
         grants: Sequence[Grant],
         on_resource: OnResource,

@@ -27,7 +27,7 @@ from isolane.protocol import (
 from isolane.results import Code, StepResult
 from isolane.stream import StreamClosedError
 from resources.runtimes.base import OnFrame, OnResource, ignore
-from resources.runtimes.child import Child
+from resources.runtimes.child import RunnerProcess
 
 _SLICE = 0.1  # seconds between two looks at everything but the stream
 _GRACE = 1.0  # seconds that a cancelled step has to end by itself
@@ -62,7 +62,7 @@ class Supervision:
 
     def __init__(
         self,
-        child: Child,
+        child: RunnerProcess,
         run: Run,
         *,
         deadline: float,

@@ -21,7 +21,7 @@ MESSAGE_MAX = 8192
 _PROC = Path("/proc")
 
 
-class Runtime(NamedTuple):
+class WatchedRuntime(NamedTuple):
     """One that is watched."""
 
     started: str  # as the kernel says, since an id may be given again
@@ -29,11 +29,11 @@ class Runtime(NamedTuple):
 
 
 @dataclass
-class Watch:
+class RuntimeWatch:
     """What is watched, and until when."""
 
     until: float = math.inf
-    runtimes: dict[int, Runtime] = field(default_factory=dict)
+    runtimes: dict[int, WatchedRuntime] = field(default_factory=dict)
 
     def hear(self, message: str) -> None:
         """Take a message."""
@@ -43,7 +43,7 @@ class Watch:
                 self.until = float(rest)
             case "watch":
                 pid, _, folder = rest.partition(" ")
-                self.runtimes[int(pid)] = Runtime(_started(int(pid)), Path(folder))
+                self.runtimes[int(pid)] = WatchedRuntime(_started(int(pid)), Path(folder))
             case "forget":
                 self.runtimes.pop(int(rest), None)
 
@@ -74,7 +74,7 @@ def _started(pid: int) -> str:
         return ""
 
 
-def serve(sock: socket.socket, watch: Watch) -> None:
+def serve(sock: socket.socket, watch: RuntimeWatch) -> None:
     """Until the worker has gone."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
@@ -102,7 +102,7 @@ def _next(sock: socket.socket) -> bytes | None:
 
 def main() -> None:
     """Watch over what the worker at the other end of this descriptor has started."""
-    watch = Watch()
+    watch = RuntimeWatch()
     with socket.socket(fileno=int(sys.argv[1])) as sock:
         os.set_inheritable(sock.fileno(), False)  # noqa: FBT003 - its signature
         serve(sock, watch)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from django.db import IntegrityError, transaction
 
-from orchestrator.core.errors import Conflict, InvalidInput
+from foundation.errors import Conflict, InvalidInput
 from resources.models import ResourceDefinition, Secret
 from resources.selectors import no_definition
-from resources.services.checks import Wanted, check_wanted
+from resources.services.definition_rules import Wanted, check_wanted
 from resources.services.names import is_name
 from tenants.scope import TenantRef, tenant_scope, without_connection
 from tenants.services.audit import record

@@ -1,7 +1,7 @@
 """The names of definitions and secrets. Pure."""
 
+from foundation.errors import InvalidInput
 from isolane.names import RESOURCE
-from orchestrator.core.errors import InvalidInput
 
 _SHOWN = 80  # characters of a wrong name that its refusal repeats
 

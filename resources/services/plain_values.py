@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 
 MAX_BYTES = 16_384
 MAX_DEPTH = 10

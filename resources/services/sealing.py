@@ -5,9 +5,9 @@ import json
 
 from django.conf import settings
 
+from foundation.errors import IsolaneError, Unavailable
+from foundation.keyring import KeyRing
 from isolane.protocol import dump
-from orchestrator.core.errors import IsolaneError, Unavailable
-from orchestrator.core.keyring import KeyRing
 
 
 class SecretSealBroken(IsolaneError):

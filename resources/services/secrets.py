@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.db.models import F
 
-from orchestrator.core.errors import Conflict, InvalidInput
-from orchestrator.core.keyring import UndecryptableError
+from foundation.errors import Conflict, InvalidInput
+from foundation.keyring import UndecryptableError
 from resources.models import ResourceDefinition, Secret
 from resources.resolvers.base import SecretUnavailable, refusal_of
 from resources.resolvers.registry import parse, resolver_of

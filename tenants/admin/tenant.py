@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from orchestrator.core.errors import InvalidInput, IsolaneError
+from foundation.errors import InvalidInput, IsolaneError
 from tenants.admin.inline_changes import changes_in
 from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant

@@ -9,7 +9,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
-from orchestrator.core.problems import csrf_failed
+from foundation.problems import csrf_failed
 from tenants.caller import Caller
 
 

@@ -7,7 +7,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.core.errors import Forbidden
+from foundation.errors import Forbidden
 from tenants.api.authentication import caller_of
 from tenants.roles import Permission
 

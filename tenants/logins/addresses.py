@@ -5,7 +5,7 @@ from functools import cache
 from django.conf import settings
 from django.http import HttpRequest
 
-from orchestrator.core.client_address import Network, client_address, counted_as, networks_of
+from foundation.client_address import Network, client_address, counted_as, networks_of
 
 
 def address_of(request: HttpRequest) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from orchestrator.core.browser_rules import BrowserRulesMiddleware
-from orchestrator.core.request_ids import HEADER, usable_id
+from foundation.browser_rules import BrowserRulesMiddleware
+from foundation.request_ids import HEADER, usable_id
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from django.http import HttpRequest
 
-from orchestrator.core.backoff import Subject, seconds
-from orchestrator.core.errors import TooManyAttempts
+from foundation.backoff import CountedSubject, seconds
+from foundation.errors import TooManyAttempts
 from tenants.logins.addresses import address_of, is_everybodys
 from tenants.logins.counts import counts
 from tenants.logins.failures import write_down
@@ -48,7 +48,7 @@ def with_key(request: HttpRequest, check: Callable[[], Found | None]) -> Found |
 
 
 def _counted(
-    subjects: Sequence[Subject], check: Callable[[], Found | None]
+    subjects: Sequence[CountedSubject], check: Callable[[], Found | None]
 ) -> tuple[Found | None, int]:
     """What the check found, and the failures of the first subject with this one."""
     counted = counts().count(subjects)

@@ -18,8 +18,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
-from orchestrator.core.backoff import SECOND, Counted, Subject
-from orchestrator.core.failure_counts import FailureCounts
+from foundation.backoff import SECOND, Counted, CountedSubject
+from foundation.failure_counts import FailureCounts
 
 PREFIX = "isolane:login:"
 MAX_SECONDS = 0.2  # that a caller may lose to a Redis that does not answer
@@ -85,7 +85,7 @@ class SharedCounts:
         self._own = FailureCounts(clock=clock)
         self._client = client
 
-    def count(self, subjects: Sequence[Subject]) -> Counted:
+    def count(self, subjects: Sequence[CountedSubject]) -> Counted:
         """Count one failure of each subject, unless one of them has to wait."""
         names = [PREFIX + subject.name for subject in subjects]
         now = int(self._clock() * SECOND)
@@ -157,7 +157,7 @@ def _sha(script: str) -> str:
     return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
-def _table(subject: Subject) -> str:
+def _table(subject: CountedSubject) -> str:
     backoff = subject.backoff
     return json.dumps(
         {"waits": backoff.waits, "memory": backoff.memory, "longest": backoff.longest}

@@ -7,10 +7,10 @@ Failure: abort; a caller who goes away before its form is whole gets no answer.
 
 from django.http import HttpResponse
 
-from orchestrator.core.backoff import Subject, seconds
-from orchestrator.core.errors import IsolaneError, TooLarge, TooManyAttempts
-from orchestrator.core.failure_counts import FailureCounts
-from orchestrator.core.problems import problem_response
+from foundation.backoff import CountedSubject, seconds
+from foundation.errors import IsolaneError, TooLarge, TooManyAttempts
+from foundation.failure_counts import FailureCounts
+from foundation.problems import problem_response
 from tenants.logins.addresses import counted_address, is_everybodys
 from tenants.logins.api_keys import KNOWN, key_in
 from tenants.logins.asgi import (
@@ -99,7 +99,7 @@ def _signs_in(scope: Scope) -> bool:
     return scope["method"].upper() == "POST" and scope["path"] in PASSWORD_PATHS
 
 
-def _subject(scope: Scope) -> Subject:
+def _subject(scope: Scope) -> CountedSubject:
     return address_subject(_address(scope), is_proxy=is_everybodys())
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from orchestrator.core.errors import TooManyAttempts
+from foundation.errors import TooManyAttempts
 
 # Together fewer than the four requests of strangers that web works on at once (a fifth of its connections): while
 # some guess passwords, others must still see the login page, and new API keys be looked up.

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from orchestrator.core.backoff import SECOND, Subject, counting_only, doubling
+from foundation.backoff import SECOND, CountedSubject, counting_only, doubling
 
 MINUTE = 60 * SECOND
 # Never the account alone: a stranger could lock its owner out.
@@ -14,22 +14,24 @@ ACCOUNT_AT_PROXY = doubling(free=5, longest=30 * SECOND, memory=60 * MINUTE)
 PROXY = counting_only(memory=15 * MINUTE)
 
 
-def password_subjects(account: str, address: str, *, is_proxy: bool) -> tuple[Subject, Subject]:
+def password_subjects(
+    account: str, address: str, *, is_proxy: bool
+) -> tuple[CountedSubject, CountedSubject]:
     """Whose failure a wrong password is: the account's at this address, then the address's."""
     pair = hashlib.sha256(f"{address} {account}".encode("utf-8", "backslashreplace")).hexdigest()
     return (
-        Subject(
+        CountedSubject(
             name=f"account:{pair}", backoff=ACCOUNT_AT_PROXY if is_proxy else ACCOUNT_AT_ADDRESS
         ),
         address_subject(address, is_proxy=is_proxy),
     )
 
 
-def address_subject(address: str, *, is_proxy: bool) -> Subject:
+def address_subject(address: str, *, is_proxy: bool) -> CountedSubject:
     """Whose failures the wrong passwords of an address are, whatever the account."""
-    return Subject(name=f"address:{address}", backoff=PROXY if is_proxy else ADDRESS)
+    return CountedSubject(name=f"address:{address}", backoff=PROXY if is_proxy else ADDRESS)
 
 
-def key_subject(address: str, *, is_proxy: bool) -> Subject:
+def key_subject(address: str, *, is_proxy: bool) -> CountedSubject:
     """Whose failure a wrong API key is; counted apart, so that a program's old key stops no person."""
-    return Subject(name=f"key:{address}", backoff=PROXY if is_proxy else ADDRESS)
+    return CountedSubject(name=f"key:{address}", backoff=PROXY if is_proxy else ADDRESS)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from orchestrator.core.errors import TooManyAttempts
+from foundation.errors import TooManyAttempts
 
 
 def too_many_attempts(path: str, error: TooManyAttempts) -> HttpResponse:

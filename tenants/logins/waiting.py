@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from orchestrator.core.backoff import SECOND
+from foundation.backoff import SECOND
 
 MAX_KEPT = 10_000
 KEPT_FOR = SECOND  # then the counts are asked again, which may have taken the wait back

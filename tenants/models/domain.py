@@ -3,7 +3,7 @@
 from django.core.exceptions import ValidationError
 from django_tenants.models import DomainMixin
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from tenants.names import check_domain
 from tenants.rights import DatabaseRights, HasRights
 

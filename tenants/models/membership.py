@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from tenants.models.tenant import Tenant
 from tenants.names import check_blueprints
 from tenants.rights import DatabaseRights, HasRights

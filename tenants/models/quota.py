@@ -3,7 +3,7 @@
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from tenants.budgets import check_budget
 from tenants.models.tenant import Tenant
 from tenants.rights import DatabaseRights, HasRights

@@ -35,7 +35,7 @@ LAST_WORDS = 4  # reads, of what a server says unasked: why it hangs up, and the
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
+class DatabaseScope:
     """What a connection is inside of."""
 
     search_path: str
@@ -49,7 +49,7 @@ class Scope:
         return ASSERT_SCOPE, [self.search_path, self.role]
 
 
-LOGIN_SCOPE = Scope(search_path="public", role=NO_ROLE)
+LOGIN_SCOPE = DatabaseScope(search_path="public", role=NO_ROLE)
 
 
 class _ScopedExecution:
@@ -79,11 +79,11 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.wanted = LOGIN_SCOPE
-        self._asserted: Scope | None = None
+        self._asserted: DatabaseScope | None = None
         self._is_given_back = False
         super().__init__(*args, **kwargs)
 
-    def enter(self, scope: Scope) -> Scope:
+    def enter(self, scope: DatabaseScope) -> DatabaseScope:
         """Want this scope from now on; returns the one before, for the caller to restore."""
         before, self.wanted = self.wanted, scope
         return before
@@ -178,7 +178,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         self.include_public_schema = include_public
         self.set_settings_schema(self.schema_name)
         path = self.schema_name if self.schema_name == "public" else f"{self.schema_name}, public"
-        self.wanted = Scope(search_path=path, role=NO_ROLE)
+        self.wanted = DatabaseScope(search_path=path, role=NO_ROLE)
 
     # --- Whenever the server may have forgotten, so do we.
     def connect(self) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from orchestrator.core.errors import InvalidInput, NotFound, Unauthenticated
+from foundation.errors import InvalidInput, NotFound, Unauthenticated
 from tenants.caller import Caller, reach
 from tenants.models import ApiKey
 from tenants.names import check_blueprints, check_label

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from psycopg import Error as DbError
 
-from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from foundation.errors import Conflict, InvalidInput, NotFound
 from tenants.budgets import Amount, changed_budget
 from tenants.failures import NO_FAILURE
 from tenants.isolation import Isolation

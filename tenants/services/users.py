@@ -4,7 +4,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from foundation.errors import Conflict, InvalidInput, NotFound
 from tenants.models import User
 from tenants.scope import platform_scope
 from tenants.services.audit import record

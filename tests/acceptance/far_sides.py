@@ -5,9 +5,9 @@ from uuid import UUID
 
 import redis
 
-from executions.ledgers import Balance, balance
 from executions.models import Execution
-from resources.services.checks import Wanted
+from executions.selectors.resource_records import Balance, balance
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope

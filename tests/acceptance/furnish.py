@@ -3,7 +3,7 @@
 import json
 import sys
 
-from orchestrator.cli.django import setup_django
+from orchestrator.cli.support.django import setup_django
 
 
 def main(names: list[str]) -> None:

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 
 from orchestrator.broker_users import WEB, WORKER
-from orchestrator.embedded.child import Child, ChildProcess, log_path, log_tail
+from orchestrator.embedded.child import ChildProcess, ServerProcess, log_path, log_tail
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.ports import ReservedPort
 from orchestrator.embedded.stack import EmbeddedServers
@@ -36,7 +36,7 @@ WHERE usename IN ('isolane_login', 'isolane_worker') AND pid <> pg_backend_pid()
 class Member:
     """One process of the platform."""
 
-    def __init__(self, child: Child, logs: Path, *, ready_file: Path | None = None) -> None:
+    def __init__(self, child: ServerProcess, logs: Path, *, ready_file: Path | None = None) -> None:
         self.child = child
         self._logs = logs
         self._ready_file = ready_file
@@ -180,7 +180,7 @@ def own_stack(home: Path, **settings: str) -> Iterator[OwnStack]:
         )
 
 
-def _member(stack: ExitStack, logs: Path, child: Child, **options: Any) -> Member:
+def _member(stack: ExitStack, logs: Path, child: ServerProcess, **options: Any) -> Member:
     member = Member(child, logs, **options)
     stack.callback(member.stop)
     member.start()
@@ -206,8 +206,8 @@ def _furnish(environ: Mapping[str, str]) -> dict[str, str]:
     return keys
 
 
-def _web(environ: Mapping[str, str], port: int) -> Child:
-    return Child(
+def _web(environ: Mapping[str, str], port: int) -> ServerProcess:
+    return ServerProcess(
         name="web",
         argv=(
             sys.executable,
@@ -225,8 +225,8 @@ def _web(environ: Mapping[str, str], port: int) -> Child:
     )
 
 
-def _worker(environ: Mapping[str, str], ready_file: Path) -> Child:
-    return Child(
+def _worker(environ: Mapping[str, str], ready_file: Path) -> ServerProcess:
+    return ServerProcess(
         name="worker",
         argv=(sys.executable, "-m", "celery", "-A", "orchestrator", "--quiet", "worker"),
         env={**environ, "ISOLANE_READY_FILE": str(ready_file)},

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from executions.dispatch import admit_and_send
 from executions.models import Execution
+from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Ticket
-from executions.services.blueprints import publish
-from executions.services.executions import submit
+from executions.services.publishing import publish
 from executions.states import TERMINAL_EXECUTION
+from executions.submission.submit import submit
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.waiting import wait_for
 

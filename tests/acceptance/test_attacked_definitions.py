@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 from django.conf import settings
 
+from foundation.errors import InvalidInput, IsolaneError
 from orchestrator.cli.main import cli
-from orchestrator.core.errors import InvalidInput, IsolaneError
 from resources.addresses import AddressRefused, HostUnknown, policy_from_settings, resolve
 from resources.models import ResourceDefinition
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import create_definition
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope

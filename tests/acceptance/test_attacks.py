@@ -13,12 +13,11 @@ from django.conf import settings
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from bench.storm.definitions import TOKEN, define
-from executions.blueprint.errors import InvalidBlueprint
+from executions.blueprints.errors import InvalidBlueprint
 from executions.models import Execution, StepLog
 from executions.states import TERMINAL_EXECUTION
 from resources.models import ResourceDefinition
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import create_definition
 from tenants.scope import TenantRef, tenant_scope
 from tests.acceptance.conftest import StartWorker
@@ -27,6 +26,7 @@ from tests.customer import Customer
 from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
+from trials.storm.definitions import TOKEN, define
 
 Server = psycopg.Connection[tuple[object, ...]]
 ALL = {

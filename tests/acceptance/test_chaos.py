@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.chaos.plan import Kind
 from tests.plugin import ROOT
+from trials.chaos.plan import Kind
 
 SECONDS, SEED, RUNS_AT_ONCE, WORKERS = 60, 113, 50, 3
 LIMIT_SECONDS = 300.0  # a minute of weather, and what comes before and after it on a busy machine
@@ -31,7 +31,7 @@ def test_every_run_ends_as_its_guarantees_promise(tmp_path: Path) -> None:
 
 def _chaos(logs: Path) -> tuple[int, str]:
     command = [
-        *(sys.executable, "-m", "bench.chaos"),
+        *(sys.executable, "-m", "trials.chaos"),
         *("--seconds", str(SECONDS)),
         *("--seed", str(SEED)),
         *("--runs-at-once", str(RUNS_AT_ONCE)),

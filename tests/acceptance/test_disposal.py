@@ -7,9 +7,9 @@ import pytest
 import redis
 
 from executions.models import Execution, ResourceRecord
-from executions.semantics.replies import Reply
+from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
-from executions.services.executions import request_cancel
+from executions.submission.submit import request_cancel
 from resources.ledger.models import Issued
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker
@@ -119,7 +119,7 @@ def test_a_cancel_and_a_suspension_leave_nothing(
     # While a person is asked, nothing of it exists.
     assert far.left_of(asks.pk) == []
     assert balance_of(globex, asks).ended == {"disposed": 5}
-    answer(globex, asks.public_id, 1, Reply(approved=True, by="test"))
+    answer(globex, asks.public_id, 1, ApprovalReply(approved=True, by="test"))
     assert settled(globex, asks, far, "succeeded") == {"disposed": 10}
     with tenant_scope(globex):
         epochs = set(ResourceRecord.objects.filter(execution=asks).values_list("epoch", flat=True))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executions.models import Execution
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope

@@ -13,11 +13,11 @@ import redis
 
 from executions.models import Execution, ExecutionEvent, StepLog
 from executions.placement.models import Due, Ticket
-from executions.semantics.replies import Reply
+from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
-from executions.services.executions import request_cancel
 from executions.states import TicketState
-from orchestrator.core.errors import NotFound
+from executions.submission.submit import request_cancel
+from foundation.errors import NotFound
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker
 from tests.acceptance.runs import (
@@ -156,9 +156,11 @@ def test_a_person_is_asked_without_a_slot_and_each_tenants_run_goes_on_with_its_
     with platform_scope():
         assert not Ticket.objects.filter(state=TicketState.PLACED).exists()
     with pytest.raises(NotFound):
-        answer(globex, runs[0][1].public_id, 1, Reply(approved=True, by="user:mallory"))
+        answer(globex, runs[0][1].public_id, 1, ApprovalReply(approved=True, by="user:mallory"))
     for (tenant, run), approved in zip(runs, (True, False), strict=True):
-        answer(tenant, run.public_id, 1, Reply(approved=approved, by=f"user:{tenant.schema}"))
+        answer(
+            tenant, run.public_id, 1, ApprovalReply(approved=approved, by=f"user:{tenant.schema}")
+        )
     for (tenant, run), approved in zip(runs, (True, False), strict=True):
         found = ended(tenant, run)
         assert found.state == "succeeded"

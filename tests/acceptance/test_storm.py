@@ -13,14 +13,6 @@ import pytest
 import redis
 from django.utils.timezone import now
 
-from bench.storm.leftovers import (
-    FarSides,
-    executions_in,
-    in_the_ledger,
-    on_the_machine,
-    unrecorded,
-)
-from bench.storm.storm import Size, raise_storm
 from executions.models import ResourceRecord
 from resources.ledger.models import Issued
 from resources.runtimes import processes
@@ -32,6 +24,14 @@ from tests.factories import make_machine, make_placed, set_quota
 from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
+from trials.storm.leftovers import (
+    FarSides,
+    executions_in,
+    in_the_ledger,
+    on_the_machine,
+    unrecorded,
+)
+from trials.storm.storm import Size, raise_storm
 
 RUNS, SEED, WORKERS = 40, 20, 2
 

@@ -16,25 +16,24 @@ import pytest
 from celery.exceptions import Ignore
 from django.db.models.functions import Now
 
-from executions import chain
-from executions.chain import ChainSpec, following
-from executions.chain import Links as Rest
-from executions.dispatch import admit_and_send
 from executions.models import Approval, ApprovalState, Step
+from executions.placement import chain
+from executions.placement.chain import ChainSpec, ChainTail, following
+from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Due, Ticket, Worker
-from executions.placement.workers import register, store_catalogue
+from executions.placement.registry import register, store_catalogue
 from executions.semantics import decisions
-from executions.semantics.attempts import Concluded
+from executions.semantics.attempt import AttemptOutcome
 from executions.semantics.decisions import Checkpoint
-from executions.services.executions import request_cancel
 from executions.services.waking import wake_due
 from executions.states import TERMINAL_EXECUTION, ExecutionState, TicketState
+from executions.submission.submit import request_cancel
 from executions.transitions.fence import Placement
-from executions.worker import lease, reaper
-from executions.worker.body import Body
-from executions.worker.lease import EXIT_FENCED, LeaseLoop, kill_runtimes
-from executions.worker.links import Links, StepFailed
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner, StepFailed
+from executions.worker.links.step_runner import StepRunner
+from executions.worker.loops import lease, reaper
+from executions.worker.loops.lease import EXIT_FENCED, LeaseLoop, kill_runtimes
 from isolane.protocol import Cost, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import OnFrame
@@ -71,9 +70,9 @@ class WorkerDied(BaseException):
 class Host:
     """A worker and what is known of it from outside."""
 
-    machine: Machine
+    machine: WorkerBoot
     backend: ScriptedBackend
-    links: Links
+    links: LinkRunner
     gone: bool = False  # dead, or taken for dead
     fenced: list[int] = field(default_factory=list)
 
@@ -109,7 +108,7 @@ class Driver:
         """Another worker is started."""
         backend = ScriptedBackend(level=LEVEL, play=self._play)
         name = f"m{len(self.hosts)}@test"
-        machine = Machine(node_name=name, capacity=1, backends={LEVEL: backend})
+        machine = WorkerBoot(node_name=name, capacity=1, backends={LEVEL: backend})
         with platform_scope():
             register(
                 boot=machine.boot,
@@ -119,7 +118,7 @@ class Driver:
                 levels=[LEVEL],
                 catalogue=store_catalogue(backend.describe()),
             )
-        self.hosts.append(Host(machine, backend, Links(machine)))
+        self.hosts.append(Host(machine, backend, LinkRunner(machine)))
 
     def run(self, execution_id: UUID) -> None:
         """Until the run has ended."""
@@ -136,9 +135,14 @@ class Driver:
         raise AssertionError("the run does not come to an end")
 
     def _patch(self, patch: pytest.MonkeyPatch) -> None:
-        driver, write, wait, goes_on = self, Body._write, Body._wait, Body._goes_on
+        driver, write, wait, goes_on = (
+            self,
+            StepRunner._write,
+            StepRunner._wait,
+            StepRunner._goes_on,
+        )
 
-        def written(body: Body, concluded: Concluded) -> None:
+        def written(body: StepRunner, concluded: AttemptOutcome) -> None:
             try:
                 write(body, concluded)
             except StepFailed:
@@ -146,20 +150,20 @@ class Driver:
                 raise
             driver._checkpointed(body)
 
-        def waited(body: Body, seconds: float, deadline: float) -> None:
+        def waited(body: StepRunner, seconds: float, deadline: float) -> None:
             wait(body, min(seconds, PATIENCE_S), deadline)
             driver._waited(seconds)
 
-        def goes_on_unless_struck(body: Body, decided: Checkpoint) -> bool:
+        def goes_on_unless_struck(body: StepRunner, decided: Checkpoint) -> bool:
             # What strikes after a checkpoint strikes before the next claim, so they must be two statements; unless it
             # makes no difference, since nobody has begun what was claimed for a link that does not come.
             mishap = driver._act.at(Moment.AFTER) if driver._act else None
             harmless = HARMLESS if not body._context.run.plan.express else NOTHING
             return goes_on(body, decided) and mishap in harmless
 
-        patch.setattr(Body, "_goes_on", goes_on_unless_struck)
-        patch.setattr(Body, "_write", written)
-        patch.setattr(Body, "_wait", waited)
+        patch.setattr(StepRunner, "_goes_on", goes_on_unless_struck)
+        patch.setattr(StepRunner, "_write", written)
+        patch.setattr(StepRunner, "_wait", waited)
         patch.setattr(chain, "publish", self._publish)
         patch.setattr(chain, "WINDOW", self._script.window)
         patch.setattr(decisions, "MAX_HELD_SECONDS", MAX_HELD_S)
@@ -201,7 +205,7 @@ class Driver:
                 return
             rest = follow
 
-    def _link(self, host: Host, placement: Placement, path: str, rest: Rest) -> Rest:
+    def _link(self, host: Host, placement: Placement, path: str, rest: ChainTail) -> ChainTail:
         self._links += 1
         task_id = str(self._links)
         host.links.begin(task_id, placement, path)
@@ -325,7 +329,7 @@ class Driver:
         )
 
     # --- what goes wrong
-    def _checkpointed(self, body: Body) -> None:
+    def _checkpointed(self, body: StepRunner) -> None:
         self._written, self._act = self._act, None
         self._nobody_is_asked()
         mishap = self._written.at(Moment.AFTER) if self._written else None
@@ -388,7 +392,7 @@ class Driver:
         return self._execution_id
 
 
-def forget_workers(but: Machine) -> None:
+def forget_workers(but: WorkerBoot) -> None:
     """What an example has left; of one that failed, tickets and dues as well."""
     with platform_scope():
         Ticket.objects.exclude(worker_id=but.boot).delete()

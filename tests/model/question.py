@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 
 from executions.models import Approval, ApprovalState, Execution, Step
 from executions.placement.models import Due, DueKind, Ticket
-from executions.semantics.replies import Reply
+from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import AlreadyAnswered, answer
 from executions.services.waking import wake_due
-from orchestrator.core.errors import NotFound
+from foundation.errors import NotFound
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.model.script import Answer, reply_of
 
@@ -71,7 +71,7 @@ class Question:
                 self._reply(self._tenant, reply)
 
     def _reply(self, who: TenantRef, said: Answer) -> None:
-        reply = Reply(**reply_of(said))
+        reply = ApprovalReply(**reply_of(said))
         ended = answer(who, f"exec_{self._execution_id}", self._number, reply)
         assert (ended.state, ended.answered_by, ended.comment) == (
             said.value,

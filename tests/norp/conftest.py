@@ -7,10 +7,10 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from orchestrator.norp.far_sides import Opening, run_cache_side
-from orchestrator.norp.probes import Subject
+from orchestrator.norp.probes import ProbedDefinition
 from orchestrator.norp.suite import Target
 from orchestrator.norp.targets import database_target
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef
@@ -98,8 +98,8 @@ def books(customer: Customer, recorder: Recorder) -> dict[str, Books]:
     return {"static": log, "minted": log, "http": Requests(recorder)}
 
 
-def _subject(tenant: TenantRef, kind: str) -> Subject:
-    return Subject(tenant=tenant, definition=kind, type=TYPES[kind])
+def _subject(tenant: TenantRef, kind: str) -> ProbedDefinition:
+    return ProbedDefinition(tenant=tenant, definition=kind, type=TYPES[kind])
 
 
 def _wanted(customer: Customer, recorder: Recorder) -> list[Wanted]:

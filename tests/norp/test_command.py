@@ -16,7 +16,7 @@ import redis
 from click.testing import CliRunner
 
 from executions.models import Blueprint
-from orchestrator.cli import norp as command
+from orchestrator.cli.commands import norp as command
 from orchestrator.cli.main import cli
 from orchestrator.norp import watcher
 from orchestrator.norp.far_sides import FarSide, Look, Opening

@@ -33,14 +33,14 @@ _PUBLISHES = {
     "apply_async",
     "delay",
     "send_task",
-    "executions.chain.publish",
+    "executions.placement.chain.publish",
     "publish_or_log",
     "admit_and_send",
 }
 _STARTS_PROCESS = {"Popen", "fork", "posix_spawn", "execv", "execve", "execvpe"}
 _STARTS_THREAD = {"Thread", "Timer", "ThreadPoolExecutor"}
 _OWNS_RETRIES = {
-    "redis.retry", "executions.idempotency", "executions.semantics.decisions.after_step",
+    "redis.retry", "executions.submission.idempotency", "executions.semantics.decisions.after_step",
     "executions.semantics.decisions.after_loss",
 }  # fmt: skip
 _CELERY_RETRIES = {"retry", "replace", "signature_from_request"}
@@ -236,7 +236,7 @@ def timing_leaks(modules: dict[str, Module]) -> list[str]:
         header = module.header
         of_request = module.name.startswith(("executions.api", "tenants.api", "tenants.middleware"))
         of_worker = module.name.startswith(
-            ("executions.worker", "executions.tasks", "executions.signals")
+            ("executions.worker", "executions.worker.tasks", "executions.worker.signals")
         )
         for name in sorted(module.imports & set(modules)):
             other = modules[name].header

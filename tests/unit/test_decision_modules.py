@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 CONTRACT = "Decisions are pure: no database, no broker, no network"
 WRITES_DOCS = (
-    ROOT / "executions" / "blueprint" / "docs.py"
+    ROOT / "executions" / "blueprints" / "docs.py"
 )  # a command of the developers', decides nothing
 IMPURE_MODULES = frozenset(
     {
@@ -74,7 +74,7 @@ def test_the_contract_names_the_decisions() -> None:
         "executions/semantics/decisions.py",
         "executions/semantics/seeds.py",
         "executions/placement/rules.py",
-        "executions/blueprint/plan.py",
+        "executions/blueprints/plan.py",
         "resources/levels.py",
         "tenants/roles.py",
     }

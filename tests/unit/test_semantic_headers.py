@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from executions.semantics import decisions
-from executions.worker import body, lease, machine, periodic
+from executions.worker import boot
+from executions.worker.links import step_runner
+from executions.worker.loops import lease, periodic
 from resources.runtimes import supervision
 from tests.unit.semantic_header import (
     WORDS,
@@ -27,19 +29,19 @@ PACKAGES = ("isolane", "orchestrator", "tenants", "executions", "resources")
 # These own retries or restarts in a way that no import tells.
 NAMED = (
     "tenants.statement",
-    "executions.worker.body",
+    "executions.worker.links.step_runner",
     "orchestrator.embedded.supervisor",
 )
 
 # At least five files over all layers, among them neutral, authority and boundary ones.
 AUDITED = {
-    "executions/api/views.py": ("api", "boundary"),
-    "executions/services/executions.py": ("domain", "authority"),
+    "executions/api/views/executions.py": ("api", "boundary"),
+    "executions/submission/submit.py": ("domain", "authority"),
     "executions/semantics/decisions.py": ("domain", "neutral"),
-    "executions/tasks.py": ("worker", "boundary"),
-    "executions/worker/body.py": ("worker", "authority"),
-    "executions/worker/lease.py": ("worker", "boundary"),
-    "executions/idempotency.py": ("platform", "authority"),
+    "executions/worker/tasks.py": ("worker", "boundary"),
+    "executions/worker/links/step_runner.py": ("worker", "authority"),
+    "executions/worker/loops/lease.py": ("worker", "boundary"),
+    "executions/submission/idempotency.py": ("platform", "authority"),
     "tenants/scope.py": ("platform", "authority"),
     "resources/runtimes/supervision.py": ("platform", "boundary"),
     "isolane/session.py": ("platform", "boundary"),
@@ -89,15 +91,15 @@ def test_every_file_at_a_boundary_has_a_header() -> None:
 def test_boundaries_are_found_at_all() -> None:
     found = {name for name, one in modules().items() if boundaries(one)}
     assert found >= {
-        "executions.chain",
-        "executions.tasks",
-        "executions.signals",
-        "executions.worker.periodic",
-        "executions.worker.closing",
-        "executions.idempotency",
-        "executions.services.executions",
+        "executions.placement.chain",
+        "executions.worker.tasks",
+        "executions.worker.signals",
+        "executions.worker.loops.periodic",
+        "executions.worker.links.closing",
+        "executions.submission.idempotency",
+        "executions.submission.submit",
         "resources.runtimes.child",
-        "isolane.execution",
+        "isolane.runner_context",
         "isolane.session",
     }
     assert "executions.semantics.decisions" not in found
@@ -108,14 +110,14 @@ def test_boundaries_are_found_at_all() -> None:
     ("code", "reason"),
     [
         ("chain(*links).apply_async()", "publishes"),
-        ("from executions.chain import publish\npublish(spec)", "publishes"),
+        ("from executions.placement.chain import publish\npublish(spec)", "publishes"),
         ("import subprocess\nsubprocess.run(['true'])", "starts a process"),
         ("import threading\nthreading.Thread(target=work).start()", "starts a thread"),
         ("class Loop(threading.Thread): ...", "starts a thread"),
         ("async def fetch(): ...", "crosses sync and async"),
         ("from asgiref.sync import async_to_sync", "crosses sync and async"),
         ("from executions.semantics.decisions import after_step", "owns retries"),
-        ("from executions import idempotency", "owns retries"),
+        ("from executions.submission import idempotency", "owns retries"),
         ("from celery import shared_task", "is a worker's entrypoint"),
         ("from celery.signals import task_prerun", "is a worker's entrypoint"),
         ("from resources.runtimes.base import Runtime", "crosses layers"),
@@ -127,7 +129,7 @@ def test_a_file_at_a_boundary_is_found(code: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["from executions.services.blueprints import publish\npublish(d)", "X = 1"]
+    "code", ["from executions.services.publishing import publish\npublish(d)", "X = 1"]
 )
 def test_others_need_none(code: str) -> None:
     assert boundaries(Module(code, "executions.example")) == []
@@ -210,7 +212,10 @@ def test_requests_and_workers_do_not_run_each_others_code() -> None:
 
 @pytest.mark.parametrize(
     ("importer", "timing"),
-    [("executions.api.views", "background-worker"), ("executions.worker.body", "request-time")],
+    [
+        ("executions.api.views.executions", "background-worker"),
+        ("executions.worker.links.step_runner", "request-time"),
+    ],
 )
 def test_a_leak_between_them_is_found(importer: str, timing: str) -> None:
     other = example("", Timing=timing)
@@ -261,7 +266,7 @@ def test_a_neutral_file_is_pure_and_needs_no_header(path: str) -> None:
 
 
 def test_api_no_request_waits_for_a_run() -> None:
-    views = module("executions/api/views.py")
+    views = module("executions/api/views/executions.py")
     assert "no request waits for a run" in views.docstring
     assert waiting(views) == []
     assert waiting(example("future.result()")) == ["result"]
@@ -272,35 +277,38 @@ def test_domain_services_never_publish() -> None:
     for name, one in modules().items():
         if name.startswith(("executions.services", "tenants.services", "executions.transitions")):
             assert publishing(one) == [], name
-    assert "never publish" in module("executions/services/executions.py").docstring
+    assert "never publish" in module("executions/submission/submit.py").docstring
     assert publishing(example("chain(a).apply_async()")) == ["apply_async"]
 
 
 def test_worker_the_body_owns_the_retries_and_waits_as_long_as_it_says() -> None:
-    header = module("executions/worker/body.py").header
+    header = module("executions/worker/links/step_runner.py").header
     assert header is not None
     assert "owns the retries: up to a minute it waits here" in header.failure
     assert decisions.MAX_HELD_SECONDS == 60
     assert "one pool thread" in header.model
-    assert not {"Thread", "ThreadPoolExecutor"} & module("executions/worker/body.py").calls
+    assert (
+        not {"Thread", "ThreadPoolExecutor"}
+        & module("executions/worker/links/step_runner.py").calls
+    )
     # Nobody else calls an attempt of a step and tries it again.
     claiming = {name for name, one in modules().items() if "claim_step" in one.calls}
-    assert claiming == {"executions.worker.body", "executions.worker.links"}
-    assert issubclass(body.StepFailed, Exception)
+    assert claiming == {"executions.worker.links.step_runner", "executions.worker.links.runner"}
+    assert issubclass(step_runner.StepFailed, Exception)
 
 
 def test_worker_the_loop_keeps_the_times_it_names() -> None:
-    header = module("executions/worker/lease.py").header
+    header = module("executions/worker/loops/lease.py").header
     assert header is not None
     assert f"not claimed within {lease.RESEND_AFTER_SECONDS:g} s" in header.guarantee
-    assert f"without a renewal for {machine.SELF_FENCE_SECONDS:g} s" in header.failure
-    assert "once a second" in module("executions/worker/lease.py").docstring
+    assert f"without a renewal for {boot.SELF_FENCE_SECONDS:g} s" in header.failure
+    assert "once a second" in module("executions/worker/loops/lease.py").docstring
     assert periodic.PERIOD_SECONDS == 1
     assert issubclass(lease.LeaseLoop, periodic.Periodic)  # "in a thread with its own connection"
 
 
 def test_worker_the_task_raises_codes_only() -> None:
-    tasks = module("executions/tasks.py")
+    tasks = module("executions/worker/tasks.py")
     assert leaking_handlers(tasks) == []
     assert leaking_handlers(example("try: f()\nexcept Exception as e: raise Failed(str(e))")) != []
     assert leaking_handlers(example("try: f()\nexcept Exception: raise Failed('x')")) != []

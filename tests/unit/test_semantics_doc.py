@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from executions import idempotency
 from executions.api.withholding import EVENT_DATA
-from executions.blueprint import failures, plan
-from executions.blueprint.plan import FailureMode, Guarantee
-from executions.semantics import decisions, memory, said
+from executions.blueprints import plan
+from executions.blueprints.plan import FailureMode, Guarantee
+from executions.blueprints.validation import failures
+from executions.explain.events import TELLERS, describe_event
+from executions.semantics import attempt_output, decisions, memory
 from executions.semantics.seeds import backoff_ms, derive_seed
-from executions.semantics.story import TELLERS, tell
-from executions.services.executions import MAX_KEY, IdempotencyConflict
 from executions.states import EXECUTION_TRANSITIONS, STEP_TRANSITIONS
-from executions.worker import closing
+from executions.submission import idempotency
+from executions.submission.submit import MAX_KEY, IdempotencyConflict
+from executions.worker.links import closing
 from isolane.protocol import MAX_OUTPUT
 from isolane.results import Code
 from resources.runtimes import supervision
@@ -70,7 +71,9 @@ def test_every_event_is_there_with_its_data() -> None:
 
 def test_the_story_is_told_so() -> None:
     lost = {"epoch": 1, "worker": "w1@host", "by": "w2@host", "unbilled": True}
-    assert f"  {tell('placement.lost', 'pay', lost)}\n" in PAGE.read_text(encoding="utf-8")
+    assert f"  {describe_event('placement.lost', 'pay', lost)}\n" in PAGE.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_every_failure_mode_is_there_and_the_one_of_requests() -> None:
@@ -107,7 +110,7 @@ def test_the_worked_backoffs_are_right() -> None:
         f"After {closing.MAX_LOSSES} losses in a row",
         f"A step has {plan.DEFAULT_STEP_TIMEOUT.removesuffix('s')} s per attempt",
         f"A run has {plan.DEFAULT_RUN_TIMEOUT.removesuffix('m')} min unless",
-        f"At most {said.MAX_COST_KINDS} kinds per attempt",
+        f"At most {attempt_output.MAX_COST_KINDS} kinds per attempt",
         f"An output has at most {MAX_OUTPUT // 2**20} MiB",
         f"the whole memory has at most {memory.MAX_MEMORY_BYTES // 2**20} MiB",
         f"at most {MAX_KEY} printable characters",

@@ -72,27 +72,33 @@ def _after(owner: Any, name: str, strike: Callable[[], None], when: Callable[...
 
 
 def _plant() -> None:
-    from executions.semantics.said import Said
-    from executions.worker import body, closing, links
+    from executions.semantics.attempt_output import AttemptOutput
+    from executions.worker.links import closing, runner, step_runner
     from resources.runtimes.shared import SharedRuntime
     from resources.runtimes.supervision import Supervision
 
     kill, stop = Point().reached, Stop().reached
     faults: dict[str, Callable[[], None]] = {
-        "before the claim": lambda: _before(links, "claim_step", kill, _first_claim),
-        "after the claim": lambda: _after(links, "claim_step", kill, _first_claim),
-        "in the middle of the effect": lambda: _before(Said, "hear", kill, _always),
-        "after the effect": lambda: _before(body, "write_checkpoint", kill, _first_checkpoint),
-        "after the checkpoint": lambda: _after(body, "write_checkpoint", kill, _first_checkpoint),
-        "before the next link is published": lambda: _after(links.Links, "run", kill, _first_link),
-        "before the close": lambda: _before(links, "close_context", kill, _always),
+        "before the claim": lambda: _before(runner, "claim_step", kill, _first_claim),
+        "after the claim": lambda: _after(runner, "claim_step", kill, _first_claim),
+        "in the middle of the effect": lambda: _before(AttemptOutput, "hear", kill, _always),
+        "after the effect": lambda: _before(
+            step_runner, "write_checkpoint", kill, _first_checkpoint
+        ),
+        "after the checkpoint": lambda: _after(
+            step_runner, "write_checkpoint", kill, _first_checkpoint
+        ),
+        "before the next link is published": lambda: _after(
+            runner.LinkRunner, "run", kill, _first_link
+        ),
+        "before the close": lambda: _before(runner, "close_context", kill, _always),
         "after the teardown": lambda: _before(closing, "close_execution", kill, _always),
         "in the closing transaction": lambda: _close_in_a_transaction(closing, kill),
         "answers lost": _lose_answers,
         "stopped before OPEN": lambda: _before(SharedRuntime, "open", stop, _always),
         "stopped before RUN": lambda: _before(Supervision, "_send", stop, _always),
         "messages": _mishandle_messages,
-        "cancels": lambda: _cancel(links, body),
+        "cancels": lambda: _cancel(runner, step_runner),
     }
     faults[FAULT]()
 
@@ -169,16 +175,16 @@ def _mishandle_messages() -> None:
     LaneChannel._put = put  # type: ignore[method-assign]  # planted
 
 
-def _cancel(links: Any, body: Any) -> None:
+def _cancel(runner: Any, step_runner: Any) -> None:
     """Somebody cancels at a moment that the step's name says."""
-    from executions.scope import run_scope
-    from executions.services.executions import request_cancel
+    from executions.placement.run_scope import run_scope
+    from executions.submission.submit import request_cancel
 
     def cancel(placement: Any) -> None:
         with run_scope(placement.tenant_id):
             request_cancel(placement.execution_id, actor="somebody")
 
-    claim, run, write = links.claim_step, links.Links.run, body.write_checkpoint
+    claim, run, write = runner.claim_step, runner.LinkRunner.run, step_runner.write_checkpoint
 
     def claim_step(placement: Any, path: str, **options: Any) -> Any:
         if path == "before_claim":
@@ -189,7 +195,7 @@ def _cancel(links: Any, body: Any) -> None:
         return claimed
 
     def run_link(self: Any, task_id: str, path: str, rest: Any) -> Any:
-        placement = self._notes[links._delivery(task_id)].placement
+        placement = self._notes[runner._delivery(task_id)].placement
         following = run(self, task_id, path, rest)
         if path == "between":
             cancel(placement)
@@ -200,7 +206,7 @@ def _cancel(links: Any, body: Any) -> None:
             cancel(placement)
         return write(placement, record, *args, **options)
 
-    links.claim_step, links.Links.run, body.write_checkpoint = (
+    runner.claim_step, runner.LinkRunner.run, step_runner.write_checkpoint = (
         claim_step,
         run_link,
         write_checkpoint,

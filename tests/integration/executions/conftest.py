@@ -5,24 +5,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from executions.worker.links import Links
-from executions.worker.machine import Machine
-from orchestrator.core.logs import unbind
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
+from foundation.logs import unbind
 from tenants.scope import TenantRef
 from tests.factories import everything_of, make_machine, make_placed
 from tests.integration.executions.worker.lines import Lines
 
 
 @pytest.fixture
-def machine(database: None) -> Machine:
+def machine(database: None) -> WorkerBoot:
     """A registered worker whose runtimes are stubs."""
     return make_machine()
 
 
 @pytest.fixture
-def links(machine: Machine) -> Iterator[Links]:
+def links(machine: WorkerBoot) -> Iterator[LinkRunner]:
     """Its links; what one that did not end has bound to this thread's log lines goes with them."""
-    yield Links(machine)
+    yield LinkRunner(machine)
     unbind()
 
 
@@ -36,7 +36,7 @@ def lines() -> Iterator[Lines]:
 
 
 @pytest.fixture
-def neighbour(globex: TenantRef, machine: Machine, links: Links) -> Iterator[None]:
+def neighbour(globex: TenantRef, machine: WorkerBoot, links: LinkRunner) -> Iterator[None]:
     """A link of globex is in a step on the same worker during the test; its rows are the same afterwards."""
     links.begin("neighbour", make_placed(globex, machine), "one")
     before = everything_of(globex)

@@ -11,10 +11,10 @@ from django.db.models.functions import Now
 from hypothesis import HealthCheck, given, settings
 
 from executions.placement.models import Worker
-from executions.services.blueprints import publish
-from executions.services.executions import replay, submit
-from executions.worker.links import Links
-from executions.worker.machine import Machine
+from executions.services.publishing import publish
+from executions.submission.submit import replay, submit
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import everything_of, make_machine, make_placed
 from tests.model.driver import MAX_HELD_S, Driver, forget_workers
@@ -38,12 +38,12 @@ many = settings(
 
 
 @pytest.fixture
-def elsewhere(globex: TenantRef) -> Iterator[Machine]:
+def elsewhere(globex: TenantRef) -> Iterator[WorkerBoot]:
     """A worker that is in a step of another tenant during all examples; that run must never notice them."""
     machine = make_machine(capacity=1, name="elsewhere@test")
     with platform_scope():
         Worker.objects.update(lease_until=Now() + timedelta(days=1))
-    Links(machine).begin("neighbour", make_placed(globex, machine), "one")
+    LinkRunner(machine).begin("neighbour", make_placed(globex, machine), "one")
     before = everything_of(globex)
     yield machine
     assert everything_of(globex) == before
@@ -52,7 +52,7 @@ def elsewhere(globex: TenantRef) -> Iterator[Machine]:
 class Stage:
     """Where the runs of one example are played."""
 
-    def __init__(self, tenant: TenantRef, stranger: TenantRef, elsewhere: Machine) -> None:
+    def __init__(self, tenant: TenantRef, stranger: TenantRef, elsewhere: WorkerBoot) -> None:
         self._tenant = tenant
         self._stranger = stranger
         self._elsewhere = elsewhere
@@ -99,7 +99,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(acme: TenantRef, globex: TenantRef, elsewhere: Machine) -> Stage:
+def stage(acme: TenantRef, globex: TenantRef, elsewhere: WorkerBoot) -> Stage:
     """Of acme."""
     return Stage(acme, globex, elsewhere)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources.services.checks import Wanted
+from resources.services.definition_rules import Wanted
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.models import AuditEntry

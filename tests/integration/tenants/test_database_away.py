@@ -9,7 +9,7 @@ from django.contrib.auth.signals import user_logged_in
 from django.db import connection
 from django.test import Client
 
-from executions.selectors import executions
+from executions.selectors.executions import executions
 from tenants.models import User
 from tenants.postgresql.pool import Pool
 from tenants.roles import Role
@@ -113,7 +113,7 @@ def before_runs_are_read(do: Callable[[], object], patch: pytest.MonkeyPatch) ->
         return executions(*args)
 
     with patch.context() as patched:
-        patched.setattr("executions.api.views.executions", read)
+        patched.setattr("executions.api.views.executions.executions", read)
         yield
 
 

@@ -12,15 +12,15 @@ from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 from psycopg.errors import InsufficientPrivilege
 
-from executions.dispatch import admit_and_send
+from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Due, DueKind, Worker
 from executions.services import offboarding, waking
 from executions.services.offboarding import advance_deletions
-from executions.services.stranded import settle_stranded
+from executions.services.unplaceable import settle_stranded
 from executions.services.waking import wake_due
 from executions.worker.lanes import sweep_lanes
-from executions.worker.reaper import reap
-from executions.worker.sweeper import sweep
+from executions.worker.loops.reaper import reap
+from executions.worker.loops.sweeper import sweep
 from tenants.database_logins import worker_login
 from tenants.models import Tenant
 from tenants.owner import OwnerNeeded

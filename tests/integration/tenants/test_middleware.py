@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from orchestrator.core.known_caller import STATE
+from foundation.known_caller import STATE
 from tenants.caller import Caller
 from tenants.middleware import ScopeMiddleware
 from tenants.models import Membership, User

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from executions.models import Blueprint
 from executions.services.offboarding import advance_deletions
-from orchestrator.core.errors import Conflict
+from foundation.errors import Conflict
 from tenants import provisioner, schemas
 from tenants.models import FormerTenant, Tenant
 from tenants.owner import MIGRATION_LOCK, OWNER

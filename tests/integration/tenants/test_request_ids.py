@@ -11,8 +11,8 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from orchestrator.core.logs import JsonFormatter
-from orchestrator.core.request_ids import RequestIdMiddleware, current_request_id
+from foundation.logs import JsonFormatter
+from foundation.request_ids import RequestIdMiddleware, current_request_id
 from tenants.roles import Role
 from tenants.scope import TenantRef
 from tests.integration.tenants.web import host_of, member, problem, program, visitor

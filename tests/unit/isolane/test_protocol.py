@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isolane.execution import check_kept
 from isolane.names import COST_KIND, RESOURCE_ID, VARIABLE
 from isolane.protocol import (
     COST_MAX,
@@ -40,6 +39,7 @@ from isolane.protocol import (
     frame_size,
 )
 from isolane.results import PAUSE_MAX_S, Code, StepError, StepResult
+from isolane.runner_context import check_kept
 from isolane.text import MESSAGE_MAX
 
 text = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=40)

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from isolane import NodeContext
-from isolane.execution import Execution
 from isolane.node import NodeRegistry
 from isolane.protocol import Open, Run
+from isolane.runner_context import RunnerContext
 from isolane.text import TRACE_MAX
 from isolane.traces import place_of, trace_of
 
@@ -52,7 +52,7 @@ def raised_by(name: str) -> BaseException:
         timeout_s=1.0,
         idempotency_key="k",
     )
-    execution = Execution(opened)
+    execution = RunnerContext(opened)
     with pytest.raises((ValueError, TypeError)) as caught:
         execution.attempt(node, run, lambda frame: None)
     execution.close()
@@ -69,7 +69,7 @@ def test_it_begins_with_the_authors_frame_and_keeps_the_cause(name: str) -> None
     assert "KeyError: 'first'" in cause
     assert shown.splitlines()[3].endswith(f"in {name.replace('.', '_')}")
     assert trace.endswith("ValueError: second\n")
-    assert "isolane/execution.py" not in trace
+    assert "isolane/runner_context.py" not in trace
     assert "asyncio" not in shown
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from foundation.samples import ENCRYPTION_KEY
 from orchestrator import env
-from orchestrator.core.samples import ENCRYPTION_KEY
 from orchestrator.processes import PROCESSES, Process
 
 KEY = "a2V5" * 10 + "a2U="

@@ -5,8 +5,8 @@ from base64 import b64encode
 
 import pytest
 
-from orchestrator.core.client_address import networks_of
-from orchestrator.core.failure_counts import FailureCounts
+from foundation.client_address import networks_of
+from foundation.failure_counts import FailureCounts
 from orchestrator.flower_login import REALM, FlowerLogin
 
 RIGHT = "Basic " + b64encode("ada:pässword".encode()).decode()

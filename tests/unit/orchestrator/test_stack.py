@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.secrets import Secrets
 from orchestrator.processes import CREDENTIALS, FLOWER, PROCESSES, PROVISIONER, WEB, WORKER
@@ -52,9 +52,9 @@ class Starting:
 
     def __init__(self) -> None:
         self.pids = {"worker-1": 42, "provisioner": 44}
-        self.children: dict[str, Child] = {}
+        self.children: dict[str, ServerProcess] = {}
 
-    def start(self, *children: Child) -> None:
+    def start(self, *children: ServerProcess) -> None:
         """Remember them."""
         self.children = {child.name: child for child in children}
 

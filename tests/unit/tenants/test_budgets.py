@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from tenants.budgets import MAX_AMOUNT, MAX_KINDS, Amount, changed_budget, check_budget
 
 

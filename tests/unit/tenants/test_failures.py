@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError
 
-from orchestrator.core.errors import Conflict
+from foundation.errors import Conflict
 from tenants.failures import LONGEST_DELAY_SECONDS, delay_seconds, described
 
 

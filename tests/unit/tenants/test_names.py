@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from tenants.names import (
     MAX_BLUEPRINTS,
     RESERVED,

@@ -3,10 +3,10 @@
 import threading
 from typing import Any
 
-from executions.services.blueprints import publish
-from executions.services.executions import submit
-from executions.worker.links import Links
-from executions.worker.machine import Machine
+from executions.services.publishing import publish
+from executions.submission.submit import submit
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
 from isolane.protocol import Run
 from isolane.results import StepResult
 from resources.runtimes.base import OnFrame
@@ -34,14 +34,14 @@ def asks(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
     )
 
 
-def asking_machine() -> Machine:
+def asking_machine() -> WorkerBoot:
     """A worker that offers it."""
     return make_machine(script={WORK: succeeds({"n": 1}), ASK: asks})
 
 
 def ask(
     tenant: TenantRef,
-    machine: Machine,
+    machine: WorkerBoot,
     *,
     blueprint: str = "payments",
     given: dict[str, Any] | None = None,
@@ -57,6 +57,6 @@ def ask(
         inputs=given or {},
         requested_by="tests",
     )
-    suspended = drive(tenant, Links(machine), place(tenant, run.id, machine))
+    suspended = drive(tenant, LinkRunner(machine), place(tenant, run.id, machine))
     assert suspended.state == "suspended"
     return run.public_id

@@ -1,8 +1,8 @@
 """Runs without a worker: a catalogue as a worker would have stored it, a blueprint, submissions."""
 
-from executions.placement.workers import store_catalogue
-from executions.services.blueprints import publish
-from executions.services.executions import submit
+from executions.placement.registry import store_catalogue
+from executions.services.publishing import publish
+from executions.submission.submit import submit
 from isolane.protocol import Catalogue, NodeDescription
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 

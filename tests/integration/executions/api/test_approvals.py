@@ -11,9 +11,9 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from executions.models import Approval, Execution, Step
-from executions.selectors import parse_id
+from executions.selectors.executions import parse_id
 from executions.services.approvals import MAX_COMMENT
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import everything_of, run_of, step_of, ticket_of
@@ -25,13 +25,13 @@ YES, NO = {"approved": True}, {"approved": False}
 
 
 @pytest.fixture
-def machine(database: None, broker: "redis.Redis") -> Machine:
+def machine(database: None, broker: "redis.Redis") -> WorkerBoot:
     """A worker whose nodes ask."""
     return asking_machine()
 
 
 @pytest.fixture
-def asked(machine: Machine, acme: TenantRef, globex: TenantRef) -> str:
+def asked(machine: WorkerBoot, acme: TenantRef, globex: TenantRef) -> str:
     """A run of acme that asks; one of globex does, too."""
     ask(globex, machine)
     return ask(acme, machine)
@@ -78,7 +78,7 @@ def test_the_run_shows_its_question_while_it_is_open(asked: str, acme: TenantRef
 
 
 def test_questions_are_listed_the_newest_first_and_narrowed(
-    asked: str, machine: Machine, acme: TenantRef
+    asked: str, machine: WorkerBoot, acme: TenantRef
 ) -> None:
     client = program(acme, role=Role.VIEWER)
     other = ask(acme, machine, blueprint="payroll")
@@ -90,7 +90,7 @@ def test_questions_are_listed_the_newest_first_and_narrowed(
     assert listed(client, f"?execution=exec_{uuid.uuid4()}") == []
 
 
-def test_the_list_comes_in_pages(asked: str, machine: Machine, acme: TenantRef) -> None:
+def test_the_list_comes_in_pages(asked: str, machine: WorkerBoot, acme: TenantRef) -> None:
     runs = [asked, *(ask(acme, machine) for _ in range(2))]
     client, seen, at = program(acme), [], "?page_size=2"
     while at:
@@ -137,7 +137,7 @@ def test_rejected_the_step_has_succeeded_and_the_run_knows(asked: str, acme: Ten
 
 
 def test_an_answer_ends_a_run_of_which_nothing_is_left(
-    machine: Machine, acme: TenantRef, globex: TenantRef
+    machine: WorkerBoot, acme: TenantRef, globex: TenantRef
 ) -> None:
     run = ask(acme, machine, steps=STEPS[:1], outputs={"ok": "${steps.approve.approved}"})
     other = ask(globex, machine, steps=STEPS[:1])
@@ -243,7 +243,7 @@ def test_the_longest_comment_is_kept(asked: str, acme: TenantRef) -> None:
 
 
 def test_what_is_sensitive_is_masked_in_prompt_and_comment(
-    machine: Machine, acme: TenantRef, globex: TenantRef
+    machine: WorkerBoot, acme: TenantRef, globex: TenantRef
 ) -> None:
     fields: dict[str, Any] = {
         "inputs": {"properties": {"card": {"type": "string", "sensitive": True}}},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from executions.blueprint.schema import DOCUMENT_SCHEMA
+from executions.blueprints.schema.published import DOCUMENT_SCHEMA
 from executions.models import Blueprint
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope

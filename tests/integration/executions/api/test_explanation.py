@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from executions.models import Execution, ExecutionEvent
-from executions.selectors import parse_id
+from executions.selectors.executions import parse_id
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import submit_order

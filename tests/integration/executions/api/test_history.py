@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from executions.models import CostRecord, ExecutionEvent, StepLog
-from executions.selectors import parse_id
+from executions.selectors.executions import parse_id
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import submit_order

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from executions.models import Execution, ResourceRecord
-from executions.semantics.holdings import Ended
+from executions.semantics.resource_tracker import Disposition
 from executions.states import ExecutionState
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import make_run
 from tests.integration.tenants.web import problem, program
@@ -16,7 +16,7 @@ from tests.integration.tenants.web import problem, program
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def held(tenant: TenantRef, run: UUID, number: int, ended: Ended, error: str = "") -> None:
+def held(tenant: TenantRef, run: UUID, number: int, ended: Disposition, error: str = "") -> None:
     with tenant_scope(tenant):
         ResourceRecord.objects.create(
             execution_id=run,
@@ -34,16 +34,16 @@ def held(tenant: TenantRef, run: UUID, number: int, ended: Ended, error: str = "
 
 
 @pytest.fixture
-def run(acme: TenantRef, machine: Machine) -> UUID:
+def run(acme: TenantRef, machine: WorkerBoot) -> UUID:
     return make_run(acme)
 
 
 def test_every_handle_is_listed_with_how_it_ended(
     acme: TenantRef, globex: TenantRef, run: UUID
 ) -> None:
-    held(acme, run, 1, Ended.DISPOSED)
-    held(acme, run, 2, Ended.KILLED, "it hung")
-    held(acme, run, 3, Ended.FAILED, "no route")
+    held(acme, run, 1, Disposition.DISPOSED)
+    held(acme, run, 2, Disposition.KILLED, "it hung")
+    held(acme, run, 3, Disposition.FAILED, "no route")
     body = program(acme).get(f"/api/v1/executions/exec_{run}/resources").json()
     assert (body["execution_id"], body["tenant_id"]) == (f"exec_{run}", acme.schema)
     assert body["balance"] == {
@@ -66,8 +66,8 @@ def test_every_handle_is_listed_with_how_it_ended(
 def test_a_run_that_has_ended_with_something_left_is_counted_and_listed(
     acme: TenantRef, globex: TenantRef, run: UUID
 ) -> None:
-    held(acme, run, 1, Ended.DISPOSED)
-    held(acme, run, 2, Ended.OPEN, "the far side is away")
+    held(acme, run, 1, Disposition.DISPOSED)
+    held(acme, run, 2, Disposition.OPEN, "the far side is away")
     assert program(acme).get("/api/v1/executions/unclean").json() == {"total": 0, "results": []}
     with tenant_scope(acme):
         Execution.objects.filter(pk=run).update(

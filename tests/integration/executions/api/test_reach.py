@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from executions.models import Execution
-from executions.services.blueprints import publish
-from executions.services.executions import submit
+from executions.services.publishing import publish
+from executions.submission.submit import submit
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import BLUEPRINT, submit_order

@@ -9,8 +9,8 @@ import pytest
 from executions.placement import admission
 from executions.placement.admission import ADMISSION_LOCK, Placed, admit
 from executions.placement.models import Ticket, Worker
-from executions.placement.rules import Decision, Snapshot, decide
-from executions.worker.machine import Machine
+from executions.placement.rules import PlacementDecision, Snapshot, decide
+from executions.worker.boot import WorkerBoot
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.tenants import set_status
@@ -38,7 +38,7 @@ def make_runs(tenant: TenantRef, count: int) -> list[UUID]:
 
 
 def test_the_placement_is_written_and_told(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     runs = {tenant.id: make_run(tenant) for tenant in (acme, globex)}
     placed = {found.tenant_id: found for found in admit()}
@@ -60,7 +60,7 @@ def test_the_placement_is_written_and_told(
 
 
 def test_each_tenant_up_to_its_quota_in_the_order_of_waiting(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     set_quota(acme, 2)
     first = make_runs(acme, 3)
@@ -80,7 +80,7 @@ def test_up_to_the_capacity_of_the_workers(acme: TenantRef, globex: TenantRef) -
 
 @pytest.mark.parametrize("why", ["lapsed", "draining"])
 def test_a_worker_that_is_about_to_end_gets_nothing(
-    acme: TenantRef, globex: TenantRef, machine: Machine, why: str
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, why: str
 ) -> None:
     runs = [make_run(tenant) for tenant in (acme, globex)]
     if why == "lapsed":
@@ -104,7 +104,7 @@ def test_runs_go_only_where_their_catalogue_is(acme: TenantRef, globex: TenantRe
 
 
 def test_runs_that_no_worker_can_take_do_not_block_their_tenants_others(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     set_quota(acme, 1)
     make_run(acme)  # bound to the first catalogue, which goes away
@@ -117,7 +117,7 @@ def test_runs_that_no_worker_can_take_do_not_block_their_tenants_others(
 
 
 def test_a_run_that_is_to_be_cancelled_is_not_placed(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     make_run(acme)
     with tenant_scope(acme):
@@ -138,7 +138,7 @@ def test_two_at_once_place_each_ticket_once(acme: TenantRef, globex: TenantRef) 
 
 
 def test_more_than_a_batch_is_placed_in_one_go(
-    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "BATCH", 2)
     runs = [make_run(tenant) for tenant in (acme, globex, acme, globex, acme)]
@@ -147,7 +147,7 @@ def test_more_than_a_batch_is_placed_in_one_go(
 
 # --- no lost wake-up
 def test_while_another_holds_the_lock_nothing_is_placed(
-    acme: TenantRef, globex: TenantRef, machine: Machine, superuser: Server
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, superuser: Server
 ) -> None:
     runs = [make_run(tenant) for tenant in (acme, globex)]
     superuser.execute("SELECT pg_advisory_lock(%s)", [ADMISSION_LOCK])
@@ -157,7 +157,7 @@ def test_while_another_holds_the_lock_nothing_is_placed(
 
 
 def test_the_holder_places_what_came_while_it_held_the_lock(
-    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second request is committed after the holder's snapshot and finds the lock taken."""
     first = make_run(acme)
@@ -168,7 +168,7 @@ def test_the_holder_places_what_came_while_it_held_the_lock(
         second.append(make_run(globex))
         return admit()
 
-    def decide_slowly(snapshot: Snapshot) -> list[Decision]:
+    def decide_slowly(snapshot: Snapshot) -> list[PlacementDecision]:
         if not second:
             refused.append(in_thread(submit_and_admit).result(timeout=20))
         return decide(snapshot)
@@ -179,7 +179,7 @@ def test_the_holder_places_what_came_while_it_held_the_lock(
 
 
 def test_a_suspended_tenants_runs_wait_until_it_is_resumed(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     waiting, other = make_run(acme), make_run(globex)
     set_status(schema="acme", status=TenantStatus.SUSPENDED, actor="tests")

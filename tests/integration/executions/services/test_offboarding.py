@@ -8,8 +8,8 @@ from executions.services import offboarding
 from executions.services.offboarding import advance_deletion, advance_deletions
 from executions.states import ExecutionState
 from executions.transitions.fence import Placement
-from executions.worker.lease import LeaseLoop
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.loops.lease import LeaseLoop
 from tenants.models import Tenant
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope
@@ -30,7 +30,7 @@ def leaving(database: None) -> TenantRef:
 
 
 @pytest.fixture
-def placed(leaving: TenantRef, machine: Machine) -> Placement:
+def placed(leaving: TenantRef, machine: WorkerBoot) -> Placement:
     """One of its runs holds a slot."""
     return make_placed(leaving, machine)
 
@@ -59,7 +59,7 @@ def test_placed_runs_are_asked_to_stop_and_waiting_ones_go(
 
 
 def test_the_data_goes_once_the_last_run_has_ended(
-    leaving: TenantRef, placed: Placement, machine: Machine, superuser: Server
+    leaving: TenantRef, placed: Placement, machine: WorkerBoot, superuser: Server
 ) -> None:
     begin_deletion()
     advance_deletions()
@@ -76,7 +76,7 @@ def test_the_data_goes_once_the_last_run_has_ended(
 
 
 def test_a_tenant_that_is_not_being_deleted_is_left_alone(
-    acme: TenantRef, machine: Machine, placed: Placement, superuser: Server
+    acme: TenantRef, machine: WorkerBoot, placed: Placement, superuser: Server
 ) -> None:
     make_placed(acme, machine)
     make_run(acme)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from executions.models import Execution, Step
-from executions.sealing import seal, unseal
+from executions.models.sealing import seal, unseal
 from executions.services.offboarding import advance_deletions
 from executions.services.rotation import SEALED, rotate
 from resources.ledger.models import Issued

@@ -14,11 +14,11 @@ from executions.services.offboarding import advance_deletion
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.claim import claim_step
-from executions.transitions.close import Ending, hand_back
+from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
 from executions.transitions.waiting import wake
-from executions.worker.machine import Machine
-from executions.worker.tick import Tick
+from executions.worker.boot import WorkerBoot
+from executions.worker.loops.tick import Tick
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.tenants import set_status
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 HOUR = timedelta(hours=1)
 
 
-def park(tenant: TenantRef, machine: Machine, *, due: bool, last: bool = False) -> Placement:
+def park(tenant: TenantRef, machine: WorkerBoot, *, due: bool, last: bool = False) -> Placement:
     """A run whose first step has paused it; perhaps its time has come, perhaps nothing follows."""
     placement = make_placed(tenant, machine, *(("one",) if last else ("one", "two")))
     with tenant_scope(tenant):
@@ -50,12 +50,12 @@ def park(tenant: TenantRef, machine: Machine, *, due: bool, last: bool = False) 
         Execution.objects.filter(pk=placement.execution_id).update(
             wake_at=Now() - HOUR if due else Now() + HOUR, next_step="" if last else "two"
         )
-        assert hand_back(placement, Ending(reason="waits"))
+        assert hand_back(placement, PlacementEnd(reason="waits"))
     return placement
 
 
 def test_runs_of_all_tenants_whose_time_has_come_are_queued(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     due = [(tenant, park(tenant, machine, due=True)) for tenant in (acme, globex)]
     later = [(tenant, park(tenant, machine, due=False)) for tenant in (acme, globex)]
@@ -72,7 +72,7 @@ def test_runs_of_all_tenants_whose_time_has_come_are_queued(
 
 
 def test_with_nothing_left_the_wake_up_ends_the_run(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     ends, goes_on = park(acme, machine, due=True, last=True), park(globex, machine, due=True)
     assert wake_due() == 2
@@ -84,7 +84,7 @@ def test_with_nothing_left_the_wake_up_ends_the_run(
 
 
 def test_in_two_places_at_once_each_run_is_woken_once(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     for _ in range(5):
         parked = [(tenant, park(tenant, machine, due=True)) for tenant in (acme, globex)]
@@ -94,7 +94,7 @@ def test_in_two_places_at_once_each_run_is_woken_once(
 
 
 def test_more_than_a_batch_is_woken_turn_by_turn(
-    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waking, "BATCH", 2)
     for tenant in (acme, globex, acme):
@@ -103,7 +103,7 @@ def test_more_than_a_batch_is_woken_turn_by_turn(
 
 
 def test_what_cannot_be_woken_stands_behind_the_others(
-    acme: TenantRef, globex: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = park(acme, machine, due=True), park(globex, machine, due=True)
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_woken_stands_behind_the_others(
 
 @pytest.mark.parametrize("kind", DueKind)
 def test_what_is_due_for_what_is_gone_is_forgotten(
-    acme: TenantRef, globex: TenantRef, machine: Machine, kind: DueKind
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, kind: DueKind
 ) -> None:
     with platform_scope():
         Due.objects.create(tenant_id=acme.id, kind=kind, ref=uuid4(), at=Now() - HOUR)
@@ -138,7 +138,7 @@ def test_what_is_due_for_what_is_gone_is_forgotten(
 
 
 def test_a_run_of_a_suspended_tenant_is_woken_but_not_placed(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     idle, other = park(acme, machine, due=True), park(globex, machine, due=True)
     set_status(schema="acme", status=TenantStatus.SUSPENDED, actor="tests")
@@ -148,7 +148,7 @@ def test_a_run_of_a_suspended_tenant_is_woken_but_not_placed(
 
 
 def test_what_a_deleted_tenant_waited_for_is_gone_with_it(
-    acme: TenantRef, machine: Machine
+    acme: TenantRef, machine: WorkerBoot
 ) -> None:
     leaving = make_tenant("leaving", trusted=True)
     placement = park(leaving, machine, due=True)

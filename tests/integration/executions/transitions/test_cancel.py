@@ -4,14 +4,14 @@ import pytest
 from django.db.models.functions import Now
 
 from executions.models import Execution, ExecutionEvent, Step
-from executions.services.executions import AlreadyEnded, request_cancel
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
+from executions.submission.submit import AlreadyEnded, request_cancel
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import claim_step
-from executions.transitions.close import Ending, close_execution, hand_back, set_outcome
-from executions.worker.machine import Machine
-from orchestrator.core.errors import NotFound
+from executions.transitions.close import PlacementEnd, close_execution, hand_back, set_outcome
+from executions.worker.boot import WorkerBoot
+from foundation.errors import NotFound
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
     due_of,
@@ -27,7 +27,7 @@ from tests.factories import (
 pytestmark = pytest.mark.usefixtures("neighbour")
 
 
-def test_a_waiting_run_ends_at_once(acme: TenantRef, machine: Machine) -> None:
+def test_a_waiting_run_ends_at_once(acme: TenantRef, machine: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         assert request_cancel(run_id, actor="ann") == ExecutionState.CANCELLED
@@ -39,7 +39,7 @@ def test_a_waiting_run_ends_at_once(acme: TenantRef, machine: Machine) -> None:
     assert events_of(acme, run_id) == ["execution.queued", "execution.cancelled"]
 
 
-def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: Machine) -> None:
+def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: WorkerBoot) -> None:
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
@@ -52,7 +52,9 @@ def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: Machine) -> Non
     assert events_of(acme, placement.execution_id)[3:] == ["execution.cancel_requested"]
 
 
-def test_who_asked_first_is_named_when_the_run_has_ended(acme: TenantRef, machine: Machine) -> None:
+def test_who_asked_first_is_named_when_the_run_has_ended(
+    acme: TenantRef, machine: WorkerBoot
+) -> None:
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
@@ -73,7 +75,7 @@ def test_who_asked_first_is_named_when_the_run_has_ended(acme: TenantRef, machin
 
 
 def test_a_run_that_ends_otherwise_after_all_keeps_its_own_message(
-    acme: TenantRef, machine: Machine
+    acme: TenantRef, machine: WorkerBoot
 ) -> None:
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
@@ -85,14 +87,14 @@ def test_a_run_that_ends_otherwise_after_all_keeps_its_own_message(
 
 @pytest.mark.parametrize("state", [StepState.PENDING, StepState.RETRYING])
 def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
-    acme: TenantRef, machine: Machine, state: StepState
+    acme: TenantRef, machine: WorkerBoot, state: StepState
 ) -> None:
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
         Step.objects.filter(path="one").update(state=state)
         Execution.objects.update(wake_at=Now())
-        assert hand_back(placement, Ending(reason="test"))
+        assert hand_back(placement, PlacementEnd(reason="test"))
         assert due_of(placement.execution_id) is not None
         assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.CANCELLED
     run = run_of(acme, placement.execution_id)
@@ -102,7 +104,7 @@ def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
     assert wake_due() == 0
 
 
-def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: Machine) -> None:
+def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         cancel(run_id, message="first")
@@ -113,7 +115,7 @@ def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: Machine) -> Non
 
 
 def test_another_tenants_run_is_not_there(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     run_id = make_run(acme)
     before = everything_of(acme)

@@ -11,16 +11,16 @@ import psycopg
 import pytest
 from django.db import transaction
 
-from executions.blueprint.plan import plan
+from executions.blueprints.plan import plan
 from executions.models import Execution, MonthlyCost, Step
+from executions.semantics.attempt_record import LogLine
 from executions.semantics.decisions import Checkpoint, after_step
-from executions.semantics.records import Line
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import Written, write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import Ending, hand_back, set_outcome
+from executions.transitions.close import PlacementEnd, hand_back, set_outcome
 from executions.transitions.fence import Placement
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from isolane.results import Code, StepResult
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def claimed(acme: TenantRef, machine: Machine) -> Placement:
+def claimed(acme: TenantRef, machine: WorkerBoot) -> Placement:
     """A run whose first step is claimed."""
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
@@ -83,7 +83,7 @@ def test_it_advances_the_run(acme: TenantRef, claimed: Placement) -> None:
 
 
 LINES = [
-    Line(
+    LogLine(
         at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n),
         level="info",
         message=f"line {n}",
@@ -125,7 +125,7 @@ def test_all_that_an_attempt_leaves_behind_is_written(acme: TenantRef, claimed: 
 
 
 def test_costs_of_a_month_add_up_over_runs(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     for expected in (Decimal(812), Decimal(1624)):
         placement = make_placed(acme, machine)
@@ -198,7 +198,7 @@ def test_a_failure_is_kept_with_step_and_run(acme: TenantRef, claimed: Placement
 
 def test_after_the_epoch_was_raised_nothing_is_written(acme: TenantRef, claimed: Placement) -> None:
     with tenant_scope(acme):
-        hand_back(claimed, Ending(reason="test", lost=True))
+        hand_back(claimed, PlacementEnd(reason="test", lost=True))
     before = everything_of(acme)
     assert not write(acme, claimed, done())
     assert everything_of(acme) == before
@@ -250,7 +250,7 @@ def test_a_connection_lost_after_the_commit_does_no_harm(
 
 
 def test_repeated_while_the_first_is_still_under_way_it_is_written_once(
-    acme: TenantRef, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("executions.transitions.checkpoint.uuid4", lambda: TOKEN)
     for _ in range(ROUNDS):

@@ -15,9 +15,9 @@ from executions.placement.models import Ticket
 from executions.states import ExecutionState, StepState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
-from executions.transitions.close import Ending, hand_back, set_outcome
+from executions.transitions.close import PlacementEnd, hand_back, set_outcome
 from executions.transitions.fence import Placement
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, make_placed, place, run_of, steps_of
 from tests.integration.executions.locks import wait_until_blocked
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: Machine) -> Placement:
+def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
     return make_placed(acme, machine)
 
 
@@ -125,13 +125,13 @@ def test_not_after_cancelling_was_asked_for(acme: TenantRef, placement: Placemen
 
 
 def test_a_step_that_ended_under_an_older_epoch_is_done(
-    acme: TenantRef, machine: Machine, placement: Placement
+    acme: TenantRef, machine: WorkerBoot, placement: Placement
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
         Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
         Execution.objects.update(next_step="two")
-        hand_back(placement, Ending(reason="test", lost=True))
+        hand_back(placement, PlacementEnd(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, again) is Refusal.DONE
     assert claimed(acme, again, "two").attempt == 1
@@ -139,11 +139,11 @@ def test_a_step_that_ended_under_an_older_epoch_is_done(
 
 
 def test_a_lost_claim_is_claimed_again_under_the_next_epoch_and_uses_no_attempt(
-    acme: TenantRef, machine: Machine, placement: Placement
+    acme: TenantRef, machine: WorkerBoot, placement: Placement
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
-        hand_back(placement, Ending(reason="test", lost=True))
+        hand_back(placement, PlacementEnd(reason="test", lost=True))
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, placement) is Refusal.STALE
     assert claimed(acme, again).attempt == 1
@@ -160,7 +160,7 @@ def test_not_while_the_runs_outcome_is_being_set(
     assert steps_of(acme, placement.execution_id)["one"] == StepState.PENDING
 
 
-def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: Machine) -> None:
+def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: WorkerBoot) -> None:
     for _ in range(ROUNDS):
         placement = make_placed(acme, machine)
         both = at_once([partial(claim, acme, placement)] * 2)

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from executions.blueprint.plan import plan
+from executions.blueprints.plan import plan
 from executions.models import Approval, Execution, ExecutionEvent, Step
 from executions.placement.models import Ticket
 from executions.semantics.decisions import after_step
@@ -18,9 +18,15 @@ from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, claim_step
-from executions.transitions.close import Ending, close_execution, hand_back, restart, set_outcome
+from executions.transitions.close import (
+    PlacementEnd,
+    close_execution,
+    hand_back,
+    restart,
+    set_outcome,
+)
 from executions.transitions.fence import Placement
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from isolane.results import Code, StepResult
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
@@ -43,7 +49,7 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def claimed(acme: TenantRef, machine: Machine) -> Placement:
+def claimed(acme: TenantRef, machine: WorkerBoot) -> Placement:
     """A run whose first of two steps is claimed."""
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
@@ -69,7 +75,7 @@ def give_back(
     tenant: TenantRef, placement: Placement, *, lost: bool = True
 ) -> ExecutionState | None:
     with tenant_scope(tenant):
-        return hand_back(placement, Ending(reason="worker lost", lost=lost))
+        return hand_back(placement, PlacementEnd(reason="worker lost", lost=lost))
 
 
 def time_out(tenant: TenantRef, placement: Placement) -> bool:
@@ -155,7 +161,9 @@ def test_handing_back_raises_the_epoch_and_resets_the_running_step(
     assert events_of(acme, claimed.execution_id)[-1] == kind
 
 
-def test_a_run_that_was_never_claimed_is_handed_back_too(acme: TenantRef, machine: Machine) -> None:
+def test_a_run_that_was_never_claimed_is_handed_back_too(
+    acme: TenantRef, machine: WorkerBoot
+) -> None:
     placement = make_placed(acme, machine)
     assert give_back(acme, placement)
     assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
@@ -204,7 +212,7 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
 
 
 def test_handing_back_waits_for_a_claim_under_way_and_resets_its_step(
-    acme: TenantRef, machine: Machine, superuser: psycopg.Connection[tuple[object, ...]]
+    acme: TenantRef, machine: WorkerBoot, superuser: psycopg.Connection[tuple[object, ...]]
 ) -> None:
     """When it began to look, the step was not claimed yet."""
     placement = make_placed(acme, machine)
@@ -218,7 +226,7 @@ def test_handing_back_waits_for_a_claim_under_way_and_resets_its_step(
 
 
 def test_an_outcome_waits_for_a_claim_under_way_and_ends_its_step(
-    acme: TenantRef, machine: Machine, superuser: psycopg.Connection[tuple[object, ...]]
+    acme: TenantRef, machine: WorkerBoot, superuser: psycopg.Connection[tuple[object, ...]]
 ) -> None:
     placement = make_placed(acme, machine)
     with tenant_scope(acme), transaction.atomic():
@@ -284,7 +292,7 @@ def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
 
 
 def test_the_time_that_is_left_is_kept_for_the_next_placement(
-    acme: TenantRef, machine: Machine, claimed: Placement
+    acme: TenantRef, machine: WorkerBoot, claimed: Placement
 ) -> None:
     for left in (1000, 500):
         with tenant_scope(acme):
@@ -342,7 +350,7 @@ def test_a_restart_raises_the_epoch_and_keeps_slot_and_deadline(
 
 
 def test_nothing_is_restarted_that_is_to_be_cancelled_is_over_or_waits(
-    acme: TenantRef, globex: TenantRef, machine: Machine
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
 ) -> None:
     cancelled, over, waiting, foreign = (make_placed(acme, machine) for _ in range(4))
     with tenant_scope(acme):
@@ -391,7 +399,7 @@ def test_the_step_that_it_ends_has_an_event_of_its_own(
     assert events_of(acme, claimed.execution_id)[-1] == f"execution.{outcome.value}"
 
 
-def test_without_a_step_at_work_it_has_none(acme: TenantRef, machine: Machine) -> None:
+def test_without_a_step_at_work_it_has_none(acme: TenantRef, machine: WorkerBoot) -> None:
     placement = make_placed(acme, machine)
     with tenant_scope(acme):
         assert set_outcome(placement, ExecutionState.CANCELLED, code="", message="")

@@ -9,20 +9,26 @@ from executions.models import Execution, ExecutionEvent
 from executions.states import ExecutionState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
-from executions.transitions.close import Ending, close_execution, hand_back, restart, set_outcome
+from executions.transitions.close import (
+    PlacementEnd,
+    close_execution,
+    hand_back,
+    restart,
+    set_outcome,
+)
 from executions.transitions.fence import Placement
 from executions.transitions.refusal import note_refusal
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from isolane.results import Code
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, everything_of, make_placed, place
 
-LOST = Ending(reason="worker lost", lost=True, by="w2@test")
+LOST = PlacementEnd(reason="worker lost", lost=True, by="w2@test")
 pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: Machine) -> Placement:
+def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
     return replace(make_placed(acme, machine), worker=machine.node_name)
 
 
@@ -39,13 +45,13 @@ def told(tenant: TenantRef, placement: Placement) -> list[tuple[str, dict[str, A
         return list(found.order_by("sequence").values_list("kind", "data"))[1:]
 
 
-def again(tenant: TenantRef, placement: Placement, machine: Machine) -> Placement:
+def again(tenant: TenantRef, placement: Placement, machine: WorkerBoot) -> Placement:
     placed = place(tenant, placement.execution_id, machine)
     return replace(placed, worker=machine.node_name)
 
 
 def test_the_first_claim_of_a_placement_tells_of_it_and_no_other_does(
-    acme: TenantRef, machine: Machine, placement: Placement
+    acme: TenantRef, machine: WorkerBoot, placement: Placement
 ) -> None:
     claim(acme, placement)
     claim(acme, placement)
@@ -75,7 +81,7 @@ def test_a_placement_that_was_never_claimed_is_told_of_when_it_ends(
     acme: TenantRef, placement: Placement
 ) -> None:
     with tenant_scope(acme):
-        hand_back(placement, Ending(reason="worker draining"))
+        hand_back(placement, PlacementEnd(reason="worker draining"))
     assert told(acme, placement) == [
         ("placement.began", {"epoch": 1, "worker": "w1@test"}),
         ("placement.handed_over", {"epoch": 1, "reason": "worker draining", "worker": "w1@test"}),
@@ -138,7 +144,7 @@ def test_who_comes_late_to_what_it_ended_itself_was_not_refused(
     """A message that came twice, or an answer that was lost."""
     claim(acme, placement)
     with tenant_scope(acme):
-        hand_back(placement, Ending(reason="claimed, but active in no thread", lost=True))
+        hand_back(placement, PlacementEnd(reason="claimed, but active in no thread", lost=True))
         before = everything_of(acme)
         assert not note_refusal(placement, "claim", "one")
     assert everything_of(acme) == before

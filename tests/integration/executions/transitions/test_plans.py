@@ -6,8 +6,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from executions.transitions import answer, checkpoint, claim, close, journal, ledger
-from executions.worker.machine import Machine
+from executions.transitions import answer, append_output, checkpoint, claim, close, ledger
+from executions.worker.boot import WorkerBoot
 from tenants.scope import TenantRef
 from tests.factories import make_placed
 
@@ -23,7 +23,7 @@ STATEMENTS = {
     "restart": close.SETTLING[close.RESTART],
     "issue": ledger.ISSUE,
     "swept": ledger.SWEPT,
-    "journal": journal.JOURNAL,
+    "journal": append_output.APPEND_OUTPUT,
     "answer": answer.ANSWER,
 }
 
@@ -44,7 +44,7 @@ def numbered(statement: str) -> str:
 def test_no_table_is_read_through(
     acme: TenantRef,
     globex: TenantRef,
-    machine: Machine,
+    machine: WorkerBoot,
     superuser: "psycopg.Connection[tuple[Any, ...]]",
     name: str,
 ) -> None:

@@ -14,8 +14,8 @@ from executions.placement.models import Due
 from executions.services.waking import wake_due
 from executions.states import TicketState
 from executions.transitions.fence import Placement
-from executions.worker.links import Links, StepFailed
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner, StepFailed
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import OnFrame
@@ -26,7 +26,7 @@ from tests.factories import backend_of, run_of, ticket_of
 PAST = timedelta(seconds=1)
 
 
-def run_link(links: Links, placement: Placement, path: str) -> bool:
+def run_link(links: LinkRunner, placement: Placement, path: str) -> bool:
     """One link; whether the chain goes on."""
     links.begin(path, placement, path)
     try:
@@ -35,7 +35,7 @@ def run_link(links: Links, placement: Placement, path: str) -> bool:
         links.end(path)
 
 
-def drive(tenant: TenantRef, links: Links, placement: Placement) -> Execution:
+def drive(tenant: TenantRef, links: LinkRunner, placement: Placement) -> Execution:
     """Link after link, in new contexts too, until the run no longer holds its slot or nothing more happens."""
     execution_id = placement.execution_id
     while (ticket := ticket_of(execution_id)) and ticket.state == TicketState.PLACED:
@@ -60,20 +60,20 @@ def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
 
 
 # --- looking
-def runs_of(machine: Machine, placement: Placement) -> list[Run]:
+def runs_of(machine: WorkerBoot, placement: Placement) -> list[Run]:
     """What the runtimes were asked for, for this run."""
     mine = str(placement.execution_id)
     return [run for at, run in backend_of(machine).runs if at.execution_id == mine]
 
 
-def epochs_closed(machine: Machine, placement: Placement) -> list[int]:
+def epochs_closed(machine: WorkerBoot, placement: Placement) -> list[int]:
     """Which contexts of this run were torn down."""
     mine = str(placement.execution_id)
     return [at.epoch for at in backend_of(machine).closed if at.execution_id == mine]
 
 
 # --- nodes
-def script(machine: Machine, **nodes: Behaviour) -> None:
+def script(machine: WorkerBoot, **nodes: Behaviour) -> None:
     """From now on these nodes behave so."""
     backend = backend_of(machine)
     backend.script = {**backend.script, **nodes}
@@ -116,7 +116,7 @@ def doing(work: Any, then: Behaviour) -> Behaviour:
     return behave
 
 
-def dying(machine: Machine, tenant: TenantRef, code: Code = Code.UNKNOWN_ERROR) -> Behaviour:
+def dying(machine: WorkerBoot, tenant: TenantRef, code: Code = Code.UNKNOWN_ERROR) -> Behaviour:
     """Fails, and takes the tenant's runtimes along."""
 
     def die() -> None:

@@ -5,7 +5,7 @@ import logging
 from typing import Any
 
 from executions.transitions.fence import Placement
-from orchestrator.core.logs import JsonFormatter
+from foundation.logs import JsonFormatter
 from tenants.scope import TenantRef
 
 LIBRARY = "some.library"

@@ -3,12 +3,12 @@
 import redis
 from django.test import override_settings
 
-from executions.worker.housekeeping import Housekeeping
+from executions.worker.boot import WorkerBoot
 from executions.worker.lanes import lane_of, sweep_lanes
-from executions.worker.machine import Machine
+from executions.worker.loops.housekeeping import Housekeeping
 
 
-def test_only_those_of_unknown_boots_go(machine: Machine, broker: "redis.Redis") -> None:
+def test_only_those_of_unknown_boots_go(machine: WorkerBoot, broker: "redis.Redis") -> None:
     dead = lane_of("dead")
     broker.lpush(machine.lane, "for one that lives")
     broker.lpush(dead, "for nobody")
@@ -19,5 +19,5 @@ def test_only_those_of_unknown_boots_go(machine: Machine, broker: "redis.Redis")
 
 
 @override_settings(REDIS_URL="unix:///nowhere/redis.sock")
-def test_redis_away_is_left_for_the_next_time(machine: Machine) -> None:
+def test_redis_away_is_left_for_the_next_time(machine: WorkerBoot) -> None:
     assert sweep_lanes() == 0

@@ -4,13 +4,13 @@ import pytest
 from django.db import OperationalError
 
 from executions.transitions.fence import Placement
-from executions.worker import lease, reaper
-from executions.worker.endings import Endings
-from executions.worker.journals import JournalLoop
-from executions.worker.lease import LeaseLoop
-from executions.worker.links import Links
-from executions.worker.machine import Machine
-from executions.worker.reaper import reap
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
+from executions.worker.loops import lease, reaper
+from executions.worker.loops.closer_pool import CloserPool
+from executions.worker.loops.lease import LeaseLoop
+from executions.worker.loops.log_flush import LogFlushLoop
+from executions.worker.loops.reaper import reap
 from resources.runtimes.stub import StubRuntime
 from tenants.scope import TenantRef
 from tests.factories import let_lapse, make_machine, make_placed
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: Machine) -> Placement:
+def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
     return make_placed(acme, machine)
 
 
 def test_in_the_threads_that_end_placements(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     placement: Placement,
     lines: Lines,
     monkeypatch: pytest.MonkeyPatch,
@@ -40,20 +40,20 @@ def test_in_the_threads_that_end_placements(
 
     run_link(links, placement, "one")
     monkeypatch.setattr(lease, "dispose", fail)
-    endings = Endings()
+    endings = CloserPool()
     machine.later = endings.ask
     machine.draining.set()
     LeaseLoop(machine).turn()
-    wait_for(lambda: lines.of("executions.worker.endings"), "the ending to fail")
+    wait_for(lambda: lines.of("executions.worker.loops.closer_pool"), "the ending to fail")
     endings.stop()
     assert are_of(lines.of(LIBRARY), acme, placement)
-    assert are_of(lines.of("executions.worker.endings", "not ended"), acme, placement)
+    assert are_of(lines.of("executions.worker.loops.closer_pool", "not ended"), acme, placement)
 
 
 def test_in_the_lease_loop(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     placement: Placement,
     lines: Lines,
     monkeypatch: pytest.MonkeyPatch,
@@ -67,13 +67,15 @@ def test_in_the_lease_loop(
     machine.draining.set()
     LeaseLoop(machine).turn()
     assert are_of(lines.of(LIBRARY), acme, placement)
-    assert are_of(lines.of("executions.worker.lease", "placement not tended"), acme, placement)
+    assert are_of(
+        lines.of("executions.worker.loops.lease", "placement not tended"), acme, placement
+    )
 
 
 def test_when_a_placement_is_lost_and_when_idle_ones_are_handed_back(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     placement: Placement,
     lines: Lines,
     monkeypatch: pytest.MonkeyPatch,
@@ -91,7 +93,7 @@ def test_when_a_placement_is_lost_and_when_idle_ones_are_handed_back(
 
 
 def test_in_the_reaper(
-    acme: TenantRef, lines: Lines, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, lines: Lines, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = make_machine(name="lost@test")
     placement = make_placed(acme, lost)
@@ -102,21 +104,21 @@ def test_in_the_reaper(
 
 
 def test_while_what_a_step_says_is_written(
-    acme: TenantRef, machine: Machine, links: Links, placement: Placement, lines: Lines
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, placement: Placement, lines: Lines
 ) -> None:
     links.begin("one", placement, "one")
     context = machine.contexts.get(placement.key)
     assert context is not None
     context.journal = type("Journal", (), {"flush": say_something})()
-    JournalLoop(machine).turn()
+    LogFlushLoop(machine).turn()
     links.end("one")
     assert are_of(lines.of(LIBRARY), acme, placement)
 
 
 def test_of_what_a_teardown_could_not_do(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     placement: Placement,
     lines: Lines,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,7 +131,7 @@ def test_of_what_a_teardown_could_not_do(
 
     monkeypatch.setattr(StubRuntime, "close", hang)
     drive(acme, links, placement)
-    told = lines.of("executions.worker.closing", "teardown: ")
+    told = lines.of("executions.worker.links.closing", "teardown: ")
     assert [line["message"] for line in told] == [
         "teardown: resource shop was not closed",
         "teardown: thread t was left running",

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from orchestrator.cli.django import CONSOLE
 from orchestrator.cli.main import cli
+from orchestrator.cli.support.django import CONSOLE
 
 Isolane = Callable[..., Result]
 

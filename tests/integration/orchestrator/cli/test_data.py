@@ -8,8 +8,8 @@ import redis
 from django.utils import timezone
 
 from executions.models import CostRecord, Execution, ExecutionEvent, Step, StepLog
-from executions.selectors import parse_id
-from orchestrator.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
+from executions.selectors.executions import parse_id
+from foundation.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import offer_nodes, publish_order, submit_order
@@ -145,7 +145,7 @@ def test_logs_are_followed_until_the_run_has_ended(
 
     with tenant_scope(acme):
         Execution.objects.update(state="running", finished_at=None)
-    monkeypatch.setattr("orchestrator.cli.executions.time.sleep", sleep)
+    monkeypatch.setattr("orchestrator.cli.commands.executions.time.sleep", sleep)
     followed = isolane(
         "executions", "logs", run, "--tenant", "acme", "--follow", "--api-key", key_of(acme)
     )

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from foundation.errors import Forbidden
 from orchestrator.cli.main import COMMANDS, cli
-from orchestrator.cli.platform import OperatorCommand
-from orchestrator.core.errors import Forbidden
+from orchestrator.cli.support.platform import OperatorCommand
 from tenants.models import ApiKey, Tenant
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from executions.models import Blueprint, Execution, Step
 from executions.placement.models import Ticket
-from orchestrator.core.errors import InvalidInput, NotFound
+from foundation.errors import InvalidInput, NotFound
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.api_keys import create_api_key
@@ -105,7 +105,7 @@ def test_a_run_that_is_followed_shows_what_it_gives_back(
                 code="TIMEOUT", message="too \x1b[1m slow"
             )
 
-    monkeypatch.setattr("orchestrator.cli.executions.admit_and_send", run)
+    monkeypatch.setattr("orchestrator.cli.commands.executions.admit_and_send", run)
     options = ("--tenant", "acme", "--input", "order_id=7", "--wait")
     followed = isolane("executions", "submit", "order", *options, "--api-key", key_of(acme))
     assert followed.exit_code == code

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from orchestrator.embedded.child import Child
+from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.stack import EmbeddedServers
 from orchestrator.embedded.state import (
@@ -37,7 +37,9 @@ def main(home: Path) -> None:
                 supervisor.start(child)
             servers.bootstrap()
             supervisor.start(
-                Child(name="deaf", argv=(sys.executable, "-c", DEAF), stop_signal=signal.SIGKILL)
+                ServerProcess(
+                    name="deaf", argv=(sys.executable, "-c", DEAF), stop_signal=signal.SIGKILL
+                )
             )
             state = StackState(
                 pid=os.getpid(), started_at=own_start_time(), children=supervisor.pids

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from orchestrator.embedded.customer import CustomerPostgres, Login
+from orchestrator.embedded.customer import CustomerLogin, CustomerPostgres
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.supervisor import Supervisor
 from tests.customer import Customer
@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 
 def test_passwords_are_needed_and_are_in_no_log(customer: Customer) -> None:
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        customer.connect(Login(user=customer.admin_user, password="hunter2"))
+        customer.connect(CustomerLogin(user=customer.admin_user, password="hunter2"))
     assert customer.log_lines("SCRAM-SHA-256$4096:") != []
     for login in (customer.admin, customer.reader):
         assert customer.log_lines(login.password) == []
@@ -21,7 +21,7 @@ def test_passwords_are_needed_and_are_in_no_log(customer: Customer) -> None:
 
 
 def test_the_administrator_makes_roles_and_hands_the_right_to_read_on(customer: Customer) -> None:
-    made = Login(user="iso_made_here")
+    made = CustomerLogin(user="iso_made_here")
     name = sql.Identifier(made.user)
     with customer.connect(customer.admin) as admin:
         admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(name, made.password))

@@ -14,8 +14,8 @@ from psycopg import errors
 
 from orchestrator.embedded import postgres_install
 from orchestrator.embedded.errors import EmbeddedError
-from orchestrator.embedded.leftovers import users_of, wait_unused
 from orchestrator.embedded.paths import MAX_SOCKET_PATH, EmbeddedPaths
+from orchestrator.embedded.predecessors import users_of, wait_unused
 from orchestrator.embedded.stack import EmbeddedServers
 from orchestrator.embedded.supervisor import Supervisor
 from orchestrator.embedded.wheels import find_package

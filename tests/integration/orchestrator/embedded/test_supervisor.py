@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.embedded.child import LAUNCHER, LOG_LIMIT, Child, log_path
+from orchestrator.embedded.child import LAUNCHER, LOG_LIMIT, ServerProcess, log_path
 from orchestrator.embedded.errors import ChildFailed
 from orchestrator.embedded.supervisor import StopRequested, Supervisor
 from tests.integration.orchestrator.embedded.waiting import is_gone, wait_until
@@ -28,8 +28,8 @@ print("parent", flush=True)
 """
 
 
-def python(name: str, code: str, **options: object) -> Child:
-    return Child(name=name, argv=(sys.executable, "-c", code), **options)  # type: ignore[arg-type]
+def python(name: str, code: str, **options: object) -> ServerProcess:
+    return ServerProcess(name=name, argv=(sys.executable, "-c", code), **options)  # type: ignore[arg-type]
 
 
 def said(logs: Path, name: str, text: str) -> Callable[[], bool]:
@@ -89,7 +89,7 @@ def test_a_child_that_ends_at_once_fails_with_what_it_said(tmp_path: Path) -> No
 
 
 def test_a_program_that_is_not_there_fails_in_words(tmp_path: Path) -> None:
-    child = Child(name="absent", argv=("/nowhere/program",), ready=lambda: False)
+    child = ServerProcess(name="absent", argv=("/nowhere/program",), ready=lambda: False)
 
     with pytest.raises(ChildFailed, match="/nowhere/program"):
         Supervisor(tmp_path).start(child)
@@ -245,7 +245,7 @@ def test_a_child_has_its_own_session_default_signals_and_no_input(tmp_path: Path
         "done </proc/$$/status"
     )
     script = f"cat; env; {masks_of_shell}; echo end; sleep 600"
-    child = Child(
+    child = ServerProcess(
         name="plain",
         argv=("sh", "-c", script),
         env={"PATH": os.defpath, "A": "1"},
@@ -267,7 +267,7 @@ def test_a_child_has_its_own_session_default_signals_and_no_input(tmp_path: Path
 def test_a_child_runs_as_the_user_it_is_told(tmp_path: Path) -> None:
     with Supervisor(tmp_path) as supervisor:
         argv = ("sh", "-c", "id -u; id -g; id -G; sleep 600")
-        supervisor.start(Child(name="id", argv=argv, user=12345, group=12346))
+        supervisor.start(ServerProcess(name="id", argv=argv, user=12345, group=12346))
         wait_until(said(tmp_path, "id", "12345\n12346\n12346\n"))
 
 

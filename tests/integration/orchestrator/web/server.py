@@ -11,9 +11,9 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from orchestrator.core.known_caller import STATE
-from orchestrator.web.limits import Limits
-from orchestrator.web.serve import LimitedServer, listen
+from foundation.known_caller import STATE
+from orchestrator.web.limits import WebLimits
+from orchestrator.web.serve import WebServer, listen
 from tests.waiting import wait_for
 
 ADDRESS = "127.0.0.1"
@@ -60,7 +60,7 @@ class Application:
 class Web:
     """The server, from a caller's side."""
 
-    def __init__(self, server: LimitedServer, application: Application, port: int) -> None:
+    def __init__(self, server: WebServer, application: Application, port: int) -> None:
         self.server = server
         self.application = application
         self.port = port
@@ -98,9 +98,9 @@ def serving(**limits: float) -> Iterator[Web]:
     few = {"connections": 50, "accepted": 50, "queued": 20, "streams": 5, "at_work": 20}
     application = Application()
     given: dict[str, Any] = {**long, **few, "body_bytes": 100_000, **limits}
-    server = LimitedServer(
+    server = WebServer(
         application,
-        Limits(**given),
+        WebLimits(**given),
         session_cookie="sessionid",
         refusal=refusal,
         sweep_seconds=SWEEP_SECONDS,

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from resources.runtimes.base import RuntimeStartError
-from resources.runtimes.child import Child
+from resources.runtimes.child import RunnerProcess
 from resources.runtimes.watchdog import Watchdog
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
 
@@ -75,12 +75,12 @@ def test_its_folder_goes_with_it(start: Start) -> None:
 def test_a_runner_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(RuntimeStartError, match="/nowhere/python"):
-        Child(packages=[], paths=[], watchdog=Watchdog())
+        RunnerProcess(packages=[], paths=[], watchdog=Watchdog())
 
 
 def test_a_folder_that_cannot_be_emptied_is_said() -> None:
     watchdog = Watchdog()
-    child = Child(packages=[], paths=[], watchdog=watchdog)
+    child = RunnerProcess(packages=[], paths=[], watchdog=watchdog)
     assert child.wipe()
     child.kill()
     assert not child.wipe()

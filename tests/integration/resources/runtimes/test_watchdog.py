@@ -15,7 +15,7 @@ from resources.runtimes import folder as folders
 from resources.runtimes.folder import PREFIX
 from resources.runtimes.sweeping import remove_unheld
 from resources.runtimes.watchdog import Watchdog
-from resources.runtimes.watchdog_process import Runtime, Watch
+from resources.runtimes.watchdog_process import RuntimeWatch, WatchedRuntime
 from tests.integration.resources.runtimes.conftest import is_gone
 from tests.waiting import wait_for
 
@@ -31,7 +31,7 @@ WORKER = """
 import subprocess, sys, time
 from pathlib import Path
 from resources.runtimes.watchdog import Watchdog
-from resources.runtimes.watchdog_process import Runtime, Watch
+from resources.runtimes.watchdog_process import WatchedRuntime, RuntimeWatch
 watchdog = Watchdog()
 runtime = subprocess.Popen(["sleep", "60"], env={"HOME": sys.argv[1]}, start_new_session=True)
 watchdog.watch(runtime.pid, Path(sys.argv[1]))
@@ -192,10 +192,10 @@ def _no_more_processes(*_: object, **__: object) -> None:
 
 def test_a_stranger_with_the_id_of_a_runtime_is_left_alone(folder: Path) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
-        watch = Watch()
+        watch = RuntimeWatch()
         watch.hear(f"watch {stranger.pid} {folder}")
         # Somebody else had this id when it was told.
-        watch.runtimes[stranger.pid] = Runtime("1", folder)
+        watch.runtimes[stranger.pid] = WatchedRuntime("1", folder)
         watch.end_all()
         assert stranger.poll() is None
         stranger.kill()

@@ -7,7 +7,7 @@ import pytest
 
 from executions.models import Blueprint, BlueprintVersion
 from executions.services.resource_use import users_of
-from orchestrator.core.errors import InvalidInput, NotFound
+from foundation.errors import InvalidInput, NotFound
 from resources.models import ResourceDefinition
 from resources.selectors import DefinitionRef, definition, definitions
 from resources.services.definitions import (

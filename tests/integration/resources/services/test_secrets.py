@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core.errors import InvalidInput, NotFound
+from foundation.errors import InvalidInput, NotFound
 from resources.models import Secret
 from resources.resolvers.base import SecretUnavailable
 from resources.selectors import all_secrets

@@ -7,14 +7,14 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from foundation.backoff import CountedSubject, doubling
+from foundation.failure_counts import FailureCounts
 from orchestrator.broker_users import WEB
-from orchestrator.core.backoff import Subject, doubling
-from orchestrator.core.failure_counts import FailureCounts
 from tenants.logins.counts import PREFIX, REST_SECONDS, SharedCounts
 from tests.plugin import SERVERS
 
-PAIR = Subject(name="account:x", backoff=doubling(free=2, longest=8_000, memory=60_000))
-ADDRESS = Subject(name="address:x", backoff=doubling(free=4, longest=2_000, memory=30_000))
+PAIR = CountedSubject(name="account:x", backoff=doubling(free=2, longest=8_000, memory=60_000))
+ADDRESS = CountedSubject(name="address:x", backoff=doubling(free=4, longest=2_000, memory=30_000))
 Counts = SharedCounts | FailureCounts
 
 

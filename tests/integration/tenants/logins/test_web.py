@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from orchestrator.core.failure_counts import FailureCounts
+from foundation.failure_counts import FailureCounts
 from tenants.logins import attempts, backend, early, failures
 from tenants.logins.hashing import HashingQueue
 from tenants.logins.waiting import Waiting

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.utils import timezone
 
-from orchestrator.core.errors import InvalidInput, NotFound, Unauthenticated
+from foundation.errors import InvalidInput, NotFound, Unauthenticated
 from tenants.caller import Caller
 from tenants.models import AuditEntry
 from tenants.roles import Role

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from executions.services.offboarding import advance_deletions
-from orchestrator.core.errors import Conflict, InvalidInput, NotFound
+from foundation.errors import Conflict, InvalidInput, NotFound
 from tenants.isolation import Isolation
 from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
 from tenants.provisioner import work_off

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth import authenticate
 
-from orchestrator.core.errors import InvalidInput, IsolaneError
+from foundation.errors import InvalidInput, IsolaneError
 from tenants.models import AuditEntry, User
 from tenants.scope import platform_scope
 from tenants.services.users import create_admin, ensure_admin, set_admin_password

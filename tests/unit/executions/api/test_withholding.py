@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from executions.api.withholding import event_without_data, standing_without_data
-from executions.semantics.standing import Queue, Standing, tell_standing
-from executions.semantics.story import tell
+from executions.explain.events import describe_event
+from executions.explain.status import QueueStatus, RunStatus, describe_status
 from executions.states import ExecutionState
-from tests.unit.executions.semantics.test_story import TOLD
+from tests.unit.executions.explain.test_events import TOLD
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 SECRET = "hunter2"
@@ -22,7 +22,7 @@ def test_an_event_is_told_without_what_is_the_tenants(
 ) -> None:
     whole = {"kind": kind, "step": step, "data": {**data, **dict.fromkeys(TENANTS_OWN, SECRET)}}
     shown = event_without_data(whole)
-    told = tell(shown["kind"], shown["step"], shown["data"])
+    told = describe_event(shown["kind"], shown["step"], shown["data"])
     assert SECRET not in told
     assert TENANTS_OWN & set(data) or told == text
 
@@ -33,9 +33,9 @@ def test_a_standing_is_told_without_messages_and_questions(
     state: ExecutionState, outcome: str
 ) -> None:
     code = "TIMEOUT" if outcome else ""
-    queue = Queue(since=AT, held=0, allowed=1)
-    run = Standing(
+    queue = QueueStatus(since=AT, held=0, allowed=1)
+    run = RunStatus(
         at=AT, state=state, outcome=outcome, code=code, message=SECRET, question=SECRET, queue=queue
     )
     is_platforms = state is ExecutionState.QUEUED and not outcome
-    assert (SECRET in tell_standing(standing_without_data(run))) is is_platforms
+    assert (SECRET in describe_status(standing_without_data(run))) is is_platforms

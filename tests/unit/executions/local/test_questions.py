@@ -2,7 +2,7 @@
 
 import pytest
 
-from executions.semantics.replies import Reply
+from executions.semantics.approval_reply import ApprovalReply
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult
 from resources.runtimes.stub import Behaviour, fails, succeeds
@@ -16,8 +16,8 @@ def asking(question: str = "Pay?", expires_s: float = 3600.0) -> Behaviour:
     )
 
 
-def yes(comment: str = "") -> Reply:
-    return Reply(approved=True, by="ada", comment=comment)
+def yes(comment: str = "") -> ApprovalReply:
+    return ApprovalReply(approved=True, by="ada", comment=comment)
 
 
 @pytest.mark.parametrize("approved", [True, False])
@@ -27,7 +27,7 @@ def test_an_answer_is_the_output_and_the_run_goes_on_in_a_new_context(approved: 
         {"uses": "ask", "with": {"prompt": "Pay?"}},
         {"uses": "pay", "when": "${steps.s0.approved}"},
     )
-    trial.heard.replies = [Reply(approved=approved, by="ada", comment="so be it")]
+    trial.heard.replies = [ApprovalReply(approved=approved, by="ada", comment="so be it")]
     run = trial.run()
     assert run.state is ExecutionState.SUCCEEDED
     assert run.steps[0].output == {"approved": approved, "by": "ada", "comment": "so be it"}
@@ -46,7 +46,7 @@ def test_while_a_person_is_asked_the_context_is_gone_and_the_runs_time_stands_st
     )
     open_contexts = []
 
-    def answer_late(step: str, question: str, expires_s: float) -> Reply:
+    def answer_late(step: str, question: str, expires_s: float) -> ApprovalReply:
         open_contexts.append(len(trial.backend.runs) - len(trial.backend.closed))
         trial.clock.at += 3_000
         return yes()

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from executions.states import ExecutionState, StepState
+from foundation.errors import InvalidInput
 from isolane.protocol import Log, Progress, Run
 from isolane.results import Code, StepResult
-from orchestrator.core.errors import InvalidInput
 from resources.runtimes.base import OnFrame
 from resources.runtimes.stub import succeeds
 from tests.unit.executions.local.trial import Trial, echo, states

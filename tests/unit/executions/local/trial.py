@@ -4,8 +4,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from executions.local import Clock, LocalEngine, LocalRun, LocalStep
-from executions.semantics.replies import Reply
+from executions.local.engine import Clock, LocalEngine, LocalRun, LocalStep
+from executions.semantics.approval_reply import ApprovalReply
 from executions.states import StepState
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
@@ -34,7 +34,7 @@ class Heard:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.states: list[str] = []
-        self.replies: list[Reply | None] = []
+        self.replies: list[ApprovalReply | None] = []
 
     def said(self, step: str, level: str, message: str) -> None:
         self.lines.append(f"{step} {level} {message}")
@@ -51,7 +51,7 @@ class Heard:
     def waits(self, seconds: float) -> None:
         self.states.append("waits")
 
-    def asks(self, step: str, question: str, expires_s: float) -> Reply | None:
+    def asks(self, step: str, question: str, expires_s: float) -> ApprovalReply | None:
         self.states.append(f"asks {question}")
         return self.replies.pop(0)
 

@@ -6,7 +6,13 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executions.placement.rules import Decision, FreeWorker, Snapshot, WaitingTicket, decide
+from executions.placement.rules import (
+    FreeWorker,
+    PlacementDecision,
+    Snapshot,
+    WaitingTicket,
+    decide,
+)
 
 
 def ticket(
@@ -70,7 +76,9 @@ def test_the_emptiest_worker_comes_first() -> None:
 
 def test_the_decision_names_the_lane() -> None:
     snapshot = Snapshot(waiting=[ticket(1)], workers=[worker(2)], free_by_tenant={1: 1})
-    assert decide(snapshot) == [Decision(execution_id=UUID(int=1), boot=UUID(int=2), lane="lane.2")]
+    assert decide(snapshot) == [
+        PlacementDecision(execution_id=UUID(int=1), boot=UUID(int=2), lane="lane.2")
+    ]
 
 
 LEVELS = st.sampled_from(["shared", "process"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from executions.blueprint.plan import FailureMode, Guarantee, Plan, plan
+from executions.blueprints.plan import FailureMode, Guarantee, Plan, plan
 from executions.semantics.decisions import (
     MAX_HELD_SECONDS,
     Checkpoint,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from executions.blueprint.plan import WHOLE
+from executions.blueprints.plan import WHOLE
 from executions.semantics import masking
 from executions.semantics.masking import MASK, Masker, mask_fields, masked_inputs
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from executions.blueprint.plan import plan
+from executions.blueprints.plan import plan
 from executions.semantics import memory as memory_module
 from executions.semantics.masking import MASK
 from executions.semantics.memory import ExecutionMemory, Metadata

@@ -1,25 +1,71 @@
-"""A worker that was stopped before it was registered."""
-
-from collections.abc import Mapping
-from types import SimpleNamespace
+"""executions.worker.boot: how long a worker may trust its lease, and from when it may judge others."""
 
 import pytest
 
-from executions.worker import boot
-from executions.worker.machine import Machine
-from resources.runtimes.base import RuntimeBackend
+from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+
+LEASE_SECONDS = 15
 
 
-def test_what_was_never_registered_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: list[str] = []
-    backends: Mapping[str, RuntimeBackend] = {
-        "shared": SimpleNamespace(stop=lambda: stopped.append("shared"))  # type: ignore[dict-item]  # all it is asked
-    }
-    machine = Machine(node_name="w@here", capacity=1, backends=backends)
-    monkeypatch.setattr(boot._Process, "machine", machine)
-    asked: list[None] = []
-    monkeypatch.setattr(boot, "platform_scope", lambda: asked.append(None))
+class Clock:
+    """A monotonic clock that a test moves."""
 
-    boot._on_shutdown()
+    now = 100.0
 
-    assert (stopped, asked) == (["shared"], [])
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("executions.worker.boot.time.monotonic", found)
+    return found
+
+
+@pytest.fixture
+def machine(clock: Clock) -> WorkerBoot:
+    return WorkerBoot(
+        node_name="w", capacity=1, backends={}, renewed_at=clock(), renewing_since=clock()
+    )
+
+
+def renew_each_second(machine: WorkerBoot, clock: Clock, seconds: int) -> None:
+    for _ in range(seconds):
+        clock.now += 1
+        machine.renewed()
+
+
+def test_a_lease_is_fresh_for_less_than_the_self_fence_time(
+    machine: WorkerBoot, clock: Clock
+) -> None:
+    clock.now += SELF_FENCE_SECONDS - 0.1
+    assert machine.lease_is_fresh()
+    clock.now += 0.1
+    assert not machine.lease_is_fresh()
+    machine.renewed()
+    assert machine.lease_is_fresh()
+
+
+def test_others_are_judged_only_after_a_lease_time_of_renewals(
+    machine: WorkerBoot, clock: Clock
+) -> None:
+    renew_each_second(machine, clock, LEASE_SECONDS - 1)
+    assert not machine.may_reap(LEASE_SECONDS)
+    renew_each_second(machine, clock, 1)
+    assert machine.may_reap(LEASE_SECONDS)
+
+
+def test_a_gap_starts_the_count_anew(machine: WorkerBoot, clock: Clock) -> None:
+    renew_each_second(machine, clock, LEASE_SECONDS)
+    clock.now += SELF_FENCE_SECONDS
+    assert not machine.may_reap(LEASE_SECONDS)
+    renew_each_second(machine, clock, LEASE_SECONDS)
+    assert not machine.may_reap(LEASE_SECONDS)
+    renew_each_second(machine, clock, 1)
+    assert machine.may_reap(LEASE_SECONDS)
+
+
+def test_each_boot_has_a_lane_of_its_own(machine: WorkerBoot) -> None:
+    other = WorkerBoot(node_name="w", capacity=1, backends={})
+    assert machine.lane != other.lane

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from isolane.providers.chat import Reply
+from isolane.providers.chat import ChatReply
 from isolane.providers.model import Model, ModelConfig
 from isolane.results import Code, StepError
 from isolane.shapes import ShapeError, build
@@ -55,7 +55,7 @@ def test_a_question_is_answered(recorder: Recorder) -> None:
     session = openai(recorder)
     reply = session.chat(HELLO, max_tokens=5, temperature=0.5)
     PROVIDER.dispose(session)
-    assert reply == Reply(
+    assert reply == ChatReply(
         text="Hi",
         prompt_tokens=2,
         completion_tokens=1,
@@ -169,7 +169,7 @@ def test_a_streamed_answer_is_heard_piece_by_piece(recorder: Recorder) -> None:
     reply = session.chat(HELLO, stream=True, on_text=heard.append)
     session.close()
     assert heard == ["Hé", "llo"]
-    assert reply == Reply(
+    assert reply == ChatReply(
         text="Héllo",
         prompt_tokens=2,
         completion_tokens=1,
@@ -235,7 +235,7 @@ def test_the_echo_repeats_the_last_question_of_the_user() -> None:
         {"role": "assistant", "content": "One"},
         {"role": "user", "content": "two  three"},
     ]
-    expected = Reply(
+    expected = ChatReply(
         text="two  three",
         prompt_tokens=6,
         completion_tokens=2,

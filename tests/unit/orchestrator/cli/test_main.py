@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DataError, OperationalError
 
-from orchestrator.core.errors import Conflict, Unavailable
-from orchestrator.core.keyring import is_valid_key
+from foundation.errors import Conflict, Unavailable
+from foundation.keyring import is_valid_key
 from orchestrator.embedded.errors import EmbeddedError
 
 ROOT = Path(__file__).parents[4]
@@ -125,7 +125,7 @@ def test_a_generated_key_fits_the_ring() -> None:
 def test_ids_are_not_cut_in_a_pipe() -> None:
     words = ["exec_" + "0" * 36, "b" * 100, "succeeded", "w123456@" + "h" * 60]
     script = (
-        "from rich.table import Table; from orchestrator.cli.django import CONSOLE; "
+        "from rich.table import Table; from orchestrator.cli.support.django import CONSOLE; "
         f"CONSOLE.print(Table(*{words}))"
     )
     shown = subprocess.run(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.embedded.child import Child, describe_exit
+from orchestrator.embedded.child import ServerProcess, describe_exit
 from orchestrator.embedded.supervisor import Supervisor, restart_delay
 
 
@@ -33,7 +33,7 @@ def test_children_are_refused_outside_the_main_thread(tmp_path: Path) -> None:
 
     def start() -> None:
         try:
-            Supervisor(tmp_path).start(Child(name="x", argv=("true",)))
+            Supervisor(tmp_path).start(ServerProcess(name="x", argv=("true",)))
         except RuntimeError as error:
             refused.append(error)
 

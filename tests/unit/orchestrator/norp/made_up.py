@@ -3,12 +3,14 @@
 from typing import Any
 
 from isolane.tags import tag
-from orchestrator.norp.observations import Connection, Entry, RunSeen, Use
+from orchestrator.norp.observations import LedgerEntry, ObservedConnection, RunSeen, Use
 
 LEVEL = "shared"
 
 
-def connection(run: int, number: int = 1, *, tenant: str = "acme", **changes: Any) -> Connection:
+def connection(
+    run: int, number: int = 1, *, tenant: str = "acme", **changes: Any
+) -> ObservedConnection:
     """A connection of the run with this number, marked as it should be."""
     mark = tag(tenant_id=tenant, execution_id=execution(run), epoch=1)
     values = {
@@ -18,13 +20,13 @@ def connection(run: int, number: int = 1, *, tenant: str = "acme", **changes: An
         "seen_from": 0.0,
         "seen_until": 1.0,
     }
-    return Connection(**{**values, **changes})
+    return ObservedConnection(**{**values, **changes})
 
 
-def entry(run: int, step: str = "n1", ended: str = "disposed", **changes: Any) -> Entry:
+def entry(run: int, step: str = "n1", ended: str = "disposed", **changes: Any) -> LedgerEntry:
     """The ledger's row of its handle."""
     values = {"resource_id": handle(run), "type": "cache", "epoch": 1, "seconds": 1.0}
-    return Entry(step=step, ended=ended, **{**values, **changes})
+    return LedgerEntry(step=step, ended=ended, **{**values, **changes})
 
 
 def use(run: int, step: str = "n1", connection_id: str = "") -> Use:

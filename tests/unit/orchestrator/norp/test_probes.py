@@ -2,9 +2,9 @@
 
 import pytest
 
-from executions.blueprint.plan import plan
+from executions.blueprints.plan import plan
 from orchestrator.norp import probes
-from orchestrator.norp.probes import Document, Subject
+from orchestrator.norp.probes import Document, ProbedDefinition
 from tenants.names import BLUEPRINT_NAME
 from tenants.scope import TenantRef
 from tenants.statuses import TenantStatus
@@ -14,7 +14,7 @@ LONGEST = "d" * 63
 
 
 def all_of(type_: str) -> list[Document]:
-    subject = Subject(tenant=TENANT, definition=LONGEST, type=type_)
+    subject = ProbedDefinition(tenant=TENANT, definition=LONGEST, type=type_)
     makers = (probes.one_node, probes.several_nodes, probes.asking, probes.failing, probes.overdue)
     return [make(subject, "shared") for make in makers]
 
@@ -31,7 +31,7 @@ def test_each_declares_its_resource_for_the_whole_run_at_the_level(type_: str) -
 
 
 def test_they_are_different_workflows() -> None:
-    subject = Subject(tenant=TENANT, definition="scratch", type="cache")
+    subject = ProbedDefinition(tenant=TENANT, definition="scratch", type="cache")
     found = {document["name"] for document in all_of("cache")}
     assert len(found) == len(all_of("cache"))
     assert probes.one_node(subject, "shared", "another")["name"] == "norp.another.scratch"

@@ -1,12 +1,12 @@
 """Connections without a network: what is decided about them is written down."""
 
-from orchestrator.core.errors import IsolaneError
-from orchestrator.web.connections import Connection
-from orchestrator.web.limits import Limits
+from foundation.errors import IsolaneError
+from orchestrator.web.connections import ClientConnection
+from orchestrator.web.limits import WebLimits
 from orchestrator.web.traffic import Traffic
 
 
-def limits(**given: float) -> Limits:
+def limits(**given: float) -> WebLimits:
     """Small ones."""
     small = {
         "connections": 4,
@@ -16,7 +16,7 @@ def limits(**given: float) -> Limits:
         "at_work": 1,
         "at_work_per_caller": 9,
     }
-    return Limits(**{**small, **given})  # type: ignore[arg-type]
+    return WebLimits(**{**small, **given})  # type: ignore[arg-type]
 
 
 class Clock:
@@ -34,7 +34,7 @@ class FakePeer:
 
     def __init__(self, traffic: Traffic, address: str = "a", caller: str = "") -> None:
         self.traffic = traffic
-        self.connection = Connection(peer=self, address=address, caller=caller or address)
+        self.connection = ClientConnection(peer=self, address=address, caller=caller or address)
         self.dropped = False
         self.refusal: IsolaneError | None = None
         self.begun = 0

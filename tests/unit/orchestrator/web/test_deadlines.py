@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.web.connections import Connection, Phase
+from orchestrator.web.connections import ClientConnection, Phase
 from orchestrator.web.deadlines import overdue
 from orchestrator.web.traffic import Traffic
 from tests.unit.orchestrator.web.peers import Clock, FakePeer, limits
@@ -10,7 +10,7 @@ from tests.unit.orchestrator.web.peers import Clock, FakePeer, limits
 LIMITS = limits()
 
 
-def connection(phase: Phase, **given: float) -> Connection:
+def connection(phase: Phase, **given: float) -> ClientConnection:
     found = FakePeer(Traffic(LIMITS, Clock())).connection
     found.phase, found.since, found.progress = phase, 0, 0
     for name, value in given.items():
@@ -34,7 +34,7 @@ def connection(phase: Phase, **given: float) -> Connection:
         (connection(Phase.CLOSING), LIMITS.closing_seconds),
     ],
 )
-def test_until_then_and_no_longer(one: Connection, last: float) -> None:
+def test_until_then_and_no_longer(one: ClientConnection, last: float) -> None:
     assert not overdue(one, last, LIMITS)
     assert overdue(one, last + 0.1, LIMITS)
 

@@ -1,24 +1,24 @@
 """The many of one caller wait for each other."""
 
-from orchestrator.web.connections import Connection
+from orchestrator.web.connections import ClientConnection
 from orchestrator.web.fair_queue import FairQueue
 from orchestrator.web.traffic import Traffic
 from tests.unit.orchestrator.web.peers import Clock, FakePeer, limits
 
 
-def connections(addresses: str) -> list[Connection]:
+def connections(addresses: str) -> list[ClientConnection]:
     traffic = Traffic(limits(connections=99), Clock())
     return [FakePeer(traffic, address).connection for address in addresses]
 
 
-def filled(waiting: list[Connection]) -> FairQueue:
+def filled(waiting: list[ClientConnection]) -> FairQueue:
     queue = FairQueue()
     for connection in waiting:
         queue.add(connection)
     return queue
 
 
-def drained(queue: FairQueue) -> list[Connection]:
+def drained(queue: FairQueue) -> list[ClientConnection]:
     return list(iter(lambda: queue.take(lambda caller: True), None))
 
 

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from resources.resolvers import registry
 from resources.resolvers.environment import EnvironmentResolver
 from resources.resolvers.file import FileResolver

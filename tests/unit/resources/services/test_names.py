@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from resources.services.names import check_name, is_name
 
 BAD = [

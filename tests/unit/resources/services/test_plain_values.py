@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import InvalidInput
+from foundation.errors import InvalidInput
 from resources.services import plain_values
 from resources.services.plain_values import MAX_BYTES, SecretInConfig, check_config
 

@@ -4,7 +4,7 @@ import pytest
 from cryptography.fernet import Fernet
 from pytest_django import Settings
 
-from orchestrator.core.keyring import UndecryptableError
+from foundation.keyring import UndecryptableError
 from resources.services.sealing import NoEncryptionKey, SecretSealBroken, newest_key, seal, unseal
 
 

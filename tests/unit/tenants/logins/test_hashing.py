@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from orchestrator.core.errors import TooManyAttempts
+from foundation.errors import TooManyAttempts
 from tenants.logins.hashing import AT_ONCE, NICENESS, WAITING, HashingQueue
 from tests.waiting import wait_for
 

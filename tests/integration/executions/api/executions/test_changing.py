@@ -146,7 +146,7 @@ def test_an_error_inside_shows_nothing_of_it(
 
     client = program(acme)
     client.raise_request_exception = False
-    monkeypatch.setattr("executions.api.views.executions", fail)
+    monkeypatch.setattr("executions.api.views.executions.executions", fail)
     answer = client.get(RUNS)
     problem(answer, 500, "internal_error")
     assert b"hunter2" not in answer.content
@@ -160,7 +160,7 @@ def test_a_database_that_goes_away_inside(
         raise OperationalError("password=hunter2")
 
     client = program(acme)
-    monkeypatch.setattr("executions.api.views.executions", fail)
+    monkeypatch.setattr("executions.api.views.executions.executions", fail)
     answer = client.get(RUNS)
     assert "hunter2" not in problem(answer, 503, "unavailable")["detail"]
     assert answer["Retry-After"] == "5"

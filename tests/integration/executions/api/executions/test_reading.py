@@ -11,7 +11,7 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from executions.models import Execution, Step
-from executions.services.blueprints import publish
+from executions.services.publishing import publish
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.executions.calls import ORDER, RUNS, listed, post
 from tests.integration.executions.api.runs import BLUEPRINT, submit_order
@@ -135,7 +135,7 @@ def test_a_run_and_its_steps_are_read_as_of_one_moment(
             elsewhere.submit(_end_all, acme).result()
         prefetch_related_objects(*arguments)
 
-    monkeypatch.setattr("executions.selectors.prefetch_related_objects", meanwhile)
+    monkeypatch.setattr("executions.selectors.executions.prefetch_related_objects", meanwhile)
     body = client.get(f"{RUNS}/{run}").json()
     assert (body["state"], body["steps_done"]) == ("queued", 0)
     assert {step["state"] for step in body["steps"]} == {"pending"}

@@ -7,7 +7,7 @@ import pytest
 
 from executions.models import Execution, Step
 from executions.placement.models import Ticket, Worker
-from executions.placement.workers import register
+from executions.placement.registry import register
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.integration.executions.api.executions.calls import ORDER, RUNS, post
@@ -72,7 +72,7 @@ def test_the_answer_tells_of_the_run_before_it_starts(
             Execution.objects.update(state="running")
             Step.objects.filter(path="fetch").update(state="running")
 
-    monkeypatch.setattr("executions.api.views.admit_and_send", start)
+    monkeypatch.setattr("executions.api.views.executions.admit_and_send", start)
     client = program(acme)
     body = post(client).json()
     assert body["state"] == "queued"

@@ -6,32 +6,32 @@ from typing import Any
 import pytest
 
 from executions.models import Approval
-from executions.semantics.replies import Reply
+from executions.semantics.approval_reply import ApprovalReply
 from executions.states import ExecutionState
 from executions.transitions.fence import Placement
-from executions.worker.links import Links
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import make_machine, run_of, start
 from tests.integration.executions.worker.driving import asking, echo, run_link, script
 
-YES = Reply(approved=True, by="user:ann", comment="fine")
-NO = Reply(approved=False, by="user:bob")
+YES = ApprovalReply(approved=True, by="user:ann", comment="fine")
+NO = ApprovalReply(approved=False, by="user:bob")
 ASKS = {"uses": "ask"}
 NEXT = {"when": "${steps.s1.approved}", "with": {"by": "${steps.s1.by}"}}
 Suspend = Callable[..., Placement]
 
 
 @pytest.fixture
-def machine(database: None) -> Machine:
+def machine(database: None) -> WorkerBoot:
     """One whose nodes ask, fail, mend and work."""
     nodes = {name: succeeds(None) for name in ("ask", "flaky", "mend", "work")}
     return make_machine(script=nodes)
 
 
 @pytest.fixture
-def suspended(acme: TenantRef, machine: Machine, links: Links) -> Suspend:
+def suspended(acme: TenantRef, machine: WorkerBoot, links: LinkRunner) -> Suspend:
     """Runs whose first step asks a person."""
     script(machine, ask=asking(), work=echo)
 

@@ -11,17 +11,17 @@ from django.test.utils import CaptureQueriesContext
 
 from executions.models import ExecutionEvent, Step
 from executions.placement.admission import admit
-from executions.selectors import parse_id
-from executions.semantics.replies import Reply
+from executions.selectors.executions import parse_id
+from executions.semantics.approval_reply import ApprovalReply
 from executions.services import approvals
 from executions.services.approvals import AlreadyAnswered, answer
-from executions.services.executions import request_cancel
 from executions.states import ExecutionState, TicketState
+from executions.submission.submit import request_cancel
 from executions.transitions.fence import Placement
-from executions.worker.links import Links
-from executions.worker.machine import Machine
-from orchestrator.core.errors import InvalidInput, NotFound
-from orchestrator.core.logs import JsonFormatter
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
+from foundation.errors import InvalidInput, NotFound
+from foundation.logs import JsonFormatter
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
     due_of,
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 # --- answers
 def test_an_approval_lets_the_run_go_on_with_who_said_what(
-    acme: TenantRef, machine: Machine, links: Links, suspended: Suspend
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended()
     answered = answer(acme, public_id(placement), 1, YES)
@@ -82,7 +82,7 @@ def test_an_approval_lets_the_run_go_on_with_who_said_what(
 
 
 def test_a_rejection_is_an_answer_that_later_steps_look_at(
-    acme: TenantRef, machine: Machine, links: Links, suspended: Suspend
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended(ASKS, NEXT, {})
     assert answer(acme, public_id(placement), 1, NO).state == "rejected"
@@ -116,7 +116,7 @@ def test_outputs_that_cannot_be_resolved_fail_the_run_at_its_answer(
 
 
 def test_a_second_question_has_a_number_of_its_own(
-    acme: TenantRef, machine: Machine, links: Links, suspended: Suspend
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended(ASKS, ASKS)
     answer(acme, public_id(placement), 1, YES)
@@ -140,7 +140,7 @@ def test_the_same_answer_again_changes_nothing_and_another_is_refused(
     answer(acme, public_id(placement), 1, YES)
     before = everything_of(acme)
     assert answer(acme, public_id(placement), 1, YES).state == "approved"
-    for other in (NO, Reply(approved=True, by="user:bob")):
+    for other in (NO, ApprovalReply(approved=True, by="user:bob")):
         with pytest.raises(AlreadyAnswered) as refused:
             answer(acme, public_id(placement), 1, other)
         assert refused.value.code == "already_answered"
@@ -150,7 +150,7 @@ def test_the_same_answer_again_changes_nothing_and_another_is_refused(
 def test_of_answers_at_the_same_moment_one_is_taken(acme: TenantRef, suspended: Suspend) -> None:
     placement = suspended()
 
-    def try_to(reply: Reply) -> Callable[[], str]:
+    def try_to(reply: ApprovalReply) -> Callable[[], str]:
         def work() -> str:
             try:
                 return str(answer(acme, public_id(placement), 1, reply).state)
@@ -159,7 +159,7 @@ def test_of_answers_at_the_same_moment_one_is_taken(acme: TenantRef, suspended: 
 
         return work
 
-    replies = [Reply(approved=n % 2 == 0, by=f"user:{n}") for n in range(4)]
+    replies = [ApprovalReply(approved=n % 2 == 0, by=f"user:{n}") for n in range(4)]
     said = at_once([try_to(reply) for reply in replies])
     assert said.count("refused") == 3
     asked = approval_of(acme, placement)
@@ -192,7 +192,9 @@ def test_a_comment_that_cannot_be_kept_is_refused(
 ) -> None:
     placement = suspended()
     with pytest.raises(InvalidInput, match=reason) as refused:
-        answer(acme, public_id(placement), 1, Reply(approved=True, by="ann", comment=comment))
+        answer(
+            acme, public_id(placement), 1, ApprovalReply(approved=True, by="ann", comment=comment)
+        )
     assert refused.value.field == "comment"
     assert approval_of(acme, placement).state == "open"
 

@@ -6,13 +6,13 @@ import psycopg
 import pytest
 
 from executions.models import Execution
-from executions.selectors import execution
-from executions.semantics.replies import Reply
+from executions.selectors.executions import execution
+from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import AlreadyAnswered, answer, expire
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, TicketState
-from executions.worker.links import Links
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
 from isolane.results import Code
 from resources.runtimes.stub import fails
 from tenants.scope import TenantRef, tenant_scope
@@ -65,7 +65,7 @@ def test_what_nobody_answers_fails_its_step_and_under_abort_the_run(
 
 
 def test_silence_is_a_failure_that_continue_passes(
-    acme: TenantRef, machine: Machine, links: Links, suspended: Suspend
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended({**ASKS, "on_failure": "continue"}, NEXT)
     let_its_time_come(acme, placement)
@@ -75,7 +75,7 @@ def test_silence_is_a_failure_that_continue_passes(
 
 
 def test_retry_asks_again(
-    acme: TenantRef, machine: Machine, links: Links, suspended: Suspend
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended({**ASKS, "on_failure": "retry"}, NEXT)
     let_its_time_come(acme, placement)
@@ -109,7 +109,7 @@ def test_a_long_backoff_after_silence_is_waited_for_without_a_slot(
 
 
 def test_recover_runs_its_node_after_silence(
-    acme: TenantRef, machine: Machine, links: Links, suspended: Suspend
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     script(machine, mend=echo)
     recover = {"uses": "mend", "with": {"why": "${error.code}"}}
@@ -122,7 +122,7 @@ def test_recover_runs_its_node_after_silence(
 
 
 def test_a_recovery_node_may_ask_and_the_step_keeps_what_it_failed_with(
-    acme: TenantRef, machine: Machine, links: Links
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
 ) -> None:
     script(machine, ask=asking(), flaky=fails(Code.UNKNOWN_ERROR, "broke"), work=echo)
     placement = start(
@@ -163,7 +163,7 @@ def test_nothing_expires_before_its_time_or_twice(acme: TenantRef, suspended: Su
 
 # --- what is sensitive
 def test_what_is_sensitive_is_masked_in_the_question_and_in_the_answer(
-    acme: TenantRef, machine: Machine, links: Links
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
 ) -> None:
     script(machine, ask=asking("Use hunter2 for it?"), work=echo)
     placement = start(
@@ -177,7 +177,7 @@ def test_what_is_sensitive_is_masked_in_the_question_and_in_the_answer(
     run_link(links, placement, "s1")
     asked = approval_of(acme, placement)
     assert asked.prompt == "Use *** for it?"
-    reply = Reply(approved=True, by="user:ann", comment="the pin is 9917 4411")
+    reply = ApprovalReply(approved=True, by="user:ann", comment="the pin is 9917 4411")
     answer(acme, public_id(placement), 1, reply)
     assert approval_of(acme, placement).comment == "***"
     with tenant_scope(acme):

@@ -2,8 +2,9 @@
 
 import pytest
 
-from executions.worker import granting, sweeper
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.loops import sweeper
+from executions.worker.resources import granting
 from isolane.results import Code
 from resources.runtimes.stub import StubBackend, fails, succeeds
 from tenants.scope import TenantRef
@@ -20,7 +21,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> FarSide:
 
 
 @pytest.fixture
-def machine(database: None, acme: TenantRef, globex: TenantRef, far: FarSide) -> Machine:
+def machine(database: None, acme: TenantRef, globex: TenantRef, far: FarSide) -> WorkerBoot:
     backend = StubBackend(level=LEVEL, script={})
     backend.script = {
         "work": says(backend, ("allocated", 1), ("disposed", 1)),

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from executions.models import ResourceRecord
 from executions.transitions.fence import Placement
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
 from isolane.protocol import Grant, Resource, ResourceEvent, Run
 from isolane.results import StepResult
 from resources.issuers.base import Ask, FarThing, IssueError, Issuer
@@ -85,7 +85,7 @@ def says(backend: StubBackend, *events: tuple[ResourceEvent, int]) -> Behaviour:
 TMP = {"tmp": {"type": "cache", "definition": "scratch"}}
 
 
-def begin(tenant: TenantRef, machine: Machine, *uses: str, **fields: Any) -> Placement:
+def begin(tenant: TenantRef, machine: WorkerBoot, *uses: str, **fields: Any) -> Placement:
     """A placed run of steps that use these nodes, with the resource `tmp` unless said otherwise."""
     steps = [{"uses": node} for node in uses]
     return start(tenant, machine, *steps, resources=fields.pop("resources", TMP), **fields)

@@ -7,14 +7,14 @@ import pytest
 from celery.exceptions import Ignore
 from django.db import OperationalError
 
-from executions.services.executions import request_cancel
 from executions.states import ExecutionState
-from executions.worker import granting
-from executions.worker.body import Body
-from executions.worker.lease import LeaseLoop, kill_runtimes
-from executions.worker.links import Links, StepFailed
-from executions.worker.machine import SELF_FENCE_SECONDS, Machine
-from executions.worker.sweeper import sweep
+from executions.submission.submit import request_cancel
+from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.links.runner import LinkRunner, StepFailed
+from executions.worker.links.step_runner import StepRunner
+from executions.worker.loops.lease import LeaseLoop, kill_runtimes
+from executions.worker.loops.sweeper import sweep
+from executions.worker.resources import granting
 from isolane.protocol import Grant
 from isolane.results import Code
 from resources.issuers.base import Ask, FarThing
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     far.away = True
     placement = begin(acme, machine, "work")
@@ -52,7 +52,11 @@ def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
 
 
 def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def away(*_: object) -> None:
         raise OperationalError("gone")
@@ -70,7 +74,11 @@ def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
 
 
 def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def breaks(*_: object) -> None:
         raise KeyError("a secret, perhaps")
@@ -83,7 +91,7 @@ def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
 
 
 def test_what_was_certainly_not_made_is_not_revoked(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     define(acme, "other")
     far.unreachable = "other"
@@ -107,8 +115,8 @@ def test_what_was_certainly_not_made_is_not_revoked(
 )
 def test_a_definition_that_no_longer_fits_fails_the_step(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     far: FarSide,
     change: dict[str, str] | None,
     reason: str,
@@ -127,7 +135,7 @@ def test_a_definition_that_no_longer_fits_fails_the_step(
 
 
 def test_names_of_one_definition_are_issued_once(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     twice = {**TMP, "again": {**TMP["tmp"], "scope": "step"}}
     drive(acme, links, begin(acme, machine, "work", resources=twice))
@@ -141,7 +149,11 @@ def test_names_of_one_definition_are_issued_once(
 
 
 def test_secrets_are_resolved_for_declared_resources_only(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with tenant_scope(acme):
         ResourceDefinition.objects.filter(name="scratch").update(secrets={"password": "env:MINE"})
@@ -160,7 +172,11 @@ def test_secrets_are_resolved_for_declared_resources_only(
 
 
 def test_a_retry_asks_the_far_side_when_its_time_has_come(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     step = {"uses": "work", "on_failure": "retry", "retry": {"attempts": 2}}
     placement = start(acme, machine, step, resources=TMP)
@@ -169,12 +185,12 @@ def test_a_retry_asks_the_far_side_when_its_time_has_come(
     assert far.seen == ["issue", "revoke"]
     waited: list[float] = []
 
-    def wait(_: Body, seconds: float, deadline: float) -> None:
+    def wait(_: StepRunner, seconds: float, deadline: float) -> None:
         waited.append(seconds)
         assert far.seen == ["issue", "revoke"]  # nothing is asked for, and nothing held, until then
         far.away = False
 
-    monkeypatch.setattr(Body, "_wait", wait)
+    monkeypatch.setattr(StepRunner, "_wait", wait)
     run_link(links, replace(placement, epoch=2), "s1")
     assert len(waited) == 1
     assert waited[0] > 0
@@ -183,7 +199,11 @@ def test_a_retry_asks_the_far_side_when_its_time_has_come(
 
 
 def test_a_cancel_while_it_is_granted_cancels_the_run(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
     things = far.things
@@ -202,7 +222,11 @@ def test_a_cancel_while_it_is_granted_cancels_the_run(
 
 
 def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
     issue = far.issue
@@ -220,7 +244,11 @@ def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
 
 
 def test_an_issuer_that_plans_one_name_twice_is_refused_before_anything_is_made(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     things = far.things
     monkeypatch.setattr(far, "things", lambda ask: [*things(ask), *things(ask)])

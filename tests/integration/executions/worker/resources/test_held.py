@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from celery.exceptions import Ignore
 
-from executions.services.executions import request_cancel
 from executions.states import ExecutionState
+from executions.submission.submit import request_cancel
 from executions.transitions.close import restart
-from executions.worker.closing import close_context
-from executions.worker.links import Links
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.closing import close_context
+from executions.worker.links.runner import LinkRunner
 from resources.ledger.models import Issued
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import backend_of, run_of, start
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_what_is_issued_is_granted_used_and_revoked(
-    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "use", "close")
     run_link(links, placement, "s1")
@@ -48,7 +48,7 @@ def test_what_is_issued_is_granted_used_and_revoked(
 
 
 def test_two_tenants_have_their_own_ledgers(
-    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
     run_link(links, ours, "s1")
@@ -64,7 +64,11 @@ def test_two_tenants_have_their_own_ledgers(
 
 
 def test_nothing_exists_before_the_ledger_says_so(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[tuple[int, list[tuple[str, str, int]]]] = []
     issue = far.issue
@@ -79,7 +83,7 @@ def test_nothing_exists_before_the_ledger_says_so(
 
 
 def test_a_run_without_resources_has_no_ledger(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = start(acme, machine, {"uses": "break", "on_failure": "continue"}, {"uses": "break"})
     drive(acme, links, placement)
@@ -87,7 +91,7 @@ def test_a_run_without_resources_has_no_ledger(
 
 
 def test_a_failure_disposes_as_a_success_does(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     run = drive(acme, links, begin(acme, machine, "open", "break"))
     assert run.state == ExecutionState.FAILED
@@ -97,7 +101,7 @@ def test_a_failure_disposes_as_a_success_does(
 
 
 def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "work")
     backend = backend_of(machine)
@@ -123,7 +127,7 @@ def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
 
 
 def test_a_cancelled_run_is_issued_nothing_more(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "work")
     with tenant_scope(acme):
@@ -134,7 +138,11 @@ def test_a_cancelled_run_is_issued_nothing_more(
 
 
 def test_a_run_is_terminal_only_when_its_resources_are_gone(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    far: FarSide,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
     order: list[str] = []
@@ -151,7 +159,7 @@ def test_a_run_is_terminal_only_when_its_resources_are_gone(
 
 
 def test_a_late_close_of_an_old_placement_touches_nothing_of_the_new_one(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "open", "close")
     run_link(links, placement, "s1")

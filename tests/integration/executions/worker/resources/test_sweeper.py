@@ -8,10 +8,10 @@ from executions.models import ResourceRecord
 from executions.states import ExecutionState
 from executions.transitions.fence import Placement
 from executions.transitions.ledger import due_for_sweep, mark_swept
-from executions.worker.links import Links
-from executions.worker.machine import Machine
-from executions.worker.reaper import reap
-from executions.worker.sweeper import sweep
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
+from executions.worker.loops.reaper import reap
+from executions.worker.loops.sweeper import sweep
 from resources.issuers.base import FarThing
 from resources.ledger.models import Issued
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_a_far_side_that_is_away_at_the_end_is_swept_later(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
@@ -46,14 +46,14 @@ def test_a_far_side_that_is_away_at_the_end_is_swept_later(
 
 def test_every_line_that_is_written_meanwhile_carries_both_ids(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     far: FarSide,
     lines: Lines,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    caplog.set_level(logging.INFO, logger="executions.worker.sweeper")
+    caplog.set_level(logging.INFO, logger="executions.worker.loops.sweeper")
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
     far.away = True
@@ -70,13 +70,13 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
     with platform_scope():
         Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
     assert sweep() == 1
-    told = lines.of("executions.worker.sweeper")
+    told = lines.of("executions.worker.loops.sweeper")
     assert [line["event"] for line in told] == ["RESOURCE_FAILED", "RESOURCE_SWEPT"]
     assert are_of([*told, *lines.of(LIBRARY)], acme, placement)
 
 
 def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
@@ -88,7 +88,7 @@ def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
 
 
 def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
@@ -103,7 +103,7 @@ def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
 
 
 def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
@@ -118,7 +118,7 @@ def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
 
 
 def left_by_a_lost_worker(
-    machine: Machine, links: Links, *runs: tuple[TenantRef, Placement]
+    machine: WorkerBoot, links: LinkRunner, *runs: tuple[TenantRef, Placement]
 ) -> None:
     for _, placement in runs:
         run_link(links, placement, "s1")
@@ -127,7 +127,7 @@ def left_by_a_lost_worker(
 
 
 def test_what_one_issuer_gets_wrong_stops_no_other(
-    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide,
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
@@ -148,7 +148,7 @@ def test_what_one_issuer_gets_wrong_stops_no_other(
 
 
 def test_a_far_side_that_does_not_answer_is_asked_once_a_turn(
-    acme: TenantRef, globex: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     runs = [(acme, begin(acme, machine, "open", "rest")) for _ in range(3)]
     left_by_a_lost_worker(machine, links, *runs)
@@ -164,7 +164,7 @@ def test_a_far_side_that_does_not_answer_is_asked_once_a_turn(
 
 
 def test_a_definition_that_points_elsewhere_by_now_is_no_place_to_revoke_at(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "rest")
     left_by_a_lost_worker(machine, links, (acme, placement))
@@ -175,7 +175,7 @@ def test_a_definition_that_points_elsewhere_by_now_is_no_place_to_revoke_at(
 
 
 def test_a_repeated_statement_keeps_the_second_look(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "rest")
     left_by_a_lost_worker(machine, links, (acme, placement))

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from executions.worker.links import Links, StepFailed
-from executions.worker.machine import Machine
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner, StepFailed
+from foundation.logs import JsonFormatter
 from isolane.protocol import Resource
 from isolane.results import Code, StepResult
-from orchestrator.core.logs import JsonFormatter
 from tenants.scope import TenantRef
 from tests.factories import backend_of, step_of
 from tests.integration.executions.worker.driving import drive, run_link
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_an_output_with_an_injected_secret_is_refused_and_not_stored(
-    acme: TenantRef, machine: Machine, links: Links, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "leak")
     with pytest.raises(StepFailed, match=Code.POLICY_VIOLATION):
@@ -37,7 +37,7 @@ def test_an_output_with_an_injected_secret_is_refused_and_not_stored(
 
 
 def test_a_runtime_that_tells_of_handles_it_does_not_have_is_not_believed(
-    acme: TenantRef, machine: Machine, links: Links
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
 ) -> None:
     placement = begin(acme, machine, "forge")
     with pytest.raises(StepFailed):
@@ -46,12 +46,14 @@ def test_a_runtime_that_tells_of_handles_it_does_not_have_is_not_believed(
 
 
 def test_every_event_is_a_line_with_both_ids(
-    acme: TenantRef, machine: Machine, links: Links, caplog: pytest.LogCaptureFixture
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
     placement = begin(acme, machine, "open", "use", "close")
-    with caplog.at_level(logging.INFO, logger="executions.worker.resources"):
+    with caplog.at_level(logging.INFO, logger="executions.worker.resources.tracking"):
         drive(acme, links, placement)
-    told = [vars(line) for line in caplog.records if line.name == "executions.worker.resources"]
+    told = [
+        vars(line) for line in caplog.records if line.name == "executions.worker.resources.tracking"
+    ]
     assert [(line["event"], line["resource_type"]) for line in told] == [
         ("RESOURCE_ALLOCATED", "cache.user"),
         ("RESOURCE_ALLOCATED", "cache"),
@@ -70,8 +72,8 @@ def test_every_event_is_a_line_with_both_ids(
 
 def test_a_disposal_that_fails_is_a_warning_with_both_ids(
     acme: TenantRef,
-    machine: Machine,
-    links: Links,
+    machine: WorkerBoot,
+    links: LinkRunner,
     far: FarSide,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -94,7 +96,7 @@ def test_a_disposal_that_fails_is_a_warning_with_both_ids(
 
 
 def test_every_line_of_a_link_carries_both_ids_whoever_writes_it(
-    acme: TenantRef, machine: Machine, links: Links
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
 ) -> None:
     lines: list[dict[str, Any]] = []
 

@@ -12,7 +12,7 @@ from isolane.protocol import Closed, Ready
 from isolane.stream import Stream
 from resources.runtimes import folder
 from resources.runtimes.base import Placement
-from resources.runtimes.child import Child
+from resources.runtimes.child import RunnerProcess
 from resources.runtimes.folder import PREFIX
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 
@@ -31,7 +31,7 @@ class Pool:
         pool = self
 
         def spawn(
-            child: Child, sock: socket.socket, options: list[str]
+            child: RunnerProcess, sock: socket.socket, options: list[str]
         ) -> "subprocess.Popen[bytes]":
             process = subprocess.Popen(
                 ["sleep", "60"],
@@ -43,7 +43,7 @@ class Pool:
             pool._ends.append(sock.dup())
             return process
 
-        patch.setattr(Child, "_spawn", spawn)
+        patch.setattr(RunnerProcess, "_spawn", spawn)
         # Who empties a folder is not for chance to say, and need not take many files.
         patch.setattr(folder, "_FEW_SECONDS", 60.0)
         patch.setattr(folder, "_FEW_ENTRIES", FEW)

@@ -1,1 +1,0 @@
-"""Chaos: runs of mixed guarantees while workers and servers die, and a judge. `python -m bench.chaos`."""

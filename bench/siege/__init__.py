@@ -1,1 +1,0 @@
-"""The siege: every attack on the platform's front door at once, while another tenant works. `python -m bench.siege`."""

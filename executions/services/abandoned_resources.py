@@ -1,0 +1,25 @@
+"""Giving up what cannot be revoked: its server is gone for good, or its login was taken from us.
+
+Timing: request-time. Model: sync. Guarantee: exactly-once; the ledger forgets it, record and audit say who said so.
+Failure: bubble, as an IsolaneError with code and field.
+"""
+
+from django.db import transaction
+
+from executions.transitions.ledger import abandon
+from foundation.errors import NotFound
+from tenants.scope import TenantRef, tenant_scope
+from tenants.services.audit import record
+from tenants.statuses import TenantStatus
+
+
+def abandon_leftover(tenant: TenantRef, resource_id: str, *, actor: str) -> None:
+    """Have the sweeper try it no longer; it may still exist at the far side, for the customer to remove."""
+    with tenant_scope(tenant, allowed=TenantStatus.any()), transaction.atomic():
+        if not abandon(resource_id, f"Given up by {actor}; it may still exist."):
+            raise NotFound(
+                f"No run of {tenant.schema!r} that has ended left {resource_id!r};"
+                " 'isolane executions unclean' lists what is left.",
+                field="resource_id",
+            )
+        record(action="resource.abandon", tenant=tenant, actor=actor, subject=resource_id)

@@ -1,0 +1,49 @@
+"""Trying a tenant's definition out: an ordinary run that opens it, asks for a sign of life and disposes of it.
+
+Timing: request-time; the run itself happens in a worker's runtime, never here. Model: sync.
+Guarantee: as any submission's. Failure: bubble, as an IsolaneError with code and field.
+"""
+
+from typing import Any
+
+from executions.models import Execution
+from executions.services.publishing import publish
+from executions.submission.submit import submit
+from resources.models import ResourceDefinition
+from resources.selectors import definition
+from tenants.scope import TenantRef, tenant_scope
+
+PREFIX = "resource-check."
+NODE = "resources.check"
+RESOURCE = "checked"
+
+
+def check_resource(
+    tenant: TenantRef, name: str, *, requested_by: str, request_id: str = ""
+) -> Execution:
+    """Submit the run; its only step's output is what the far side says."""
+    with tenant_scope(tenant):
+        published = publish(check_document(definition(name)))
+    return submit(
+        tenant=tenant,
+        blueprint=published.name,
+        version=published.number,
+        inputs={},
+        requested_by=requested_by,
+        request_id=request_id,
+    )
+
+
+def blueprint_of(name: str) -> str:
+    """The blueprint that tries a definition out."""
+    return f"{PREFIX}{name}"
+
+
+def check_document(found: ResourceDefinition) -> dict[str, Any]:
+    """What is run; the same for the same definition, so that trying it again makes no new version."""
+    return {
+        "name": blueprint_of(found.name),
+        "description": "Made by 'isolane resources test': opens the definition, asks, disposes.",
+        "resources": {RESOURCE: {"type": found.type, "definition": found.name}},
+        "steps": [{"key": "check", "uses": NODE, "with": {"resource": RESOURCE}}],
+    }

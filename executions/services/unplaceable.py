@@ -1,0 +1,58 @@
+"""Runs that no living worker can take, because it offers other nodes than they were submitted with."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from executions.placement.models import Catalogue, Ticket
+from executions.placement.registry import living
+from executions.placement.run_scope import run_scope
+from executions.states import ExecutionState, TicketState
+from executions.transitions.waiting import end_waiting, explain_waiting
+from isolane.results import Code
+from tenants.scope import platform_scope
+
+NOTED_EVERY = timedelta(minutes=1)
+BATCH = 100
+
+
+def settle_stranded() -> None:
+    """Say of each why it waits; end those that have waited too long."""
+    with platform_scope():
+        offered = set(living().values_list("catalogue_id", flat=True))
+        _note_offered(offered)
+        stranded = list(
+            Ticket.objects.select_related("catalogue")
+            .filter(state=TicketState.WAITING)
+            .exclude(catalogue_id__in=offered)
+            .order_by("waiting_since")[:BATCH]
+        )
+    for ticket in stranded:
+        with run_scope(ticket.tenant_id):
+            _settle(ticket)
+
+
+def _note_offered(versions: set[str]) -> None:
+    now = timezone.now()
+    stale = Catalogue.objects.filter(version__in=versions, offered_at__lt=now - NOTED_EVERY)
+    stale.update(offered_at=now)
+
+
+def _settle(ticket: Ticket) -> None:
+    wanted = f"catalogue {ticket.catalogue_id[:12]}"
+    since = max(ticket.waiting_since, ticket.catalogue.offered_at)
+    patience = settings.CATALOGUE_PATIENCE
+    if timezone.now() - since > patience:
+        minutes = int(patience.total_seconds() // 60)
+        message = (
+            f"No worker offered the nodes it was submitted with ({wanted}) for {minutes} minutes."
+        )
+        end_waiting(
+            ticket.execution_id, ExecutionState.FAILED, code=Code.CATALOGUE_MISSING, message=message
+        )
+    else:
+        explain_waiting(
+            ticket.execution_id,
+            f"Waits for a worker that offers the nodes it was submitted with ({wanted}).",
+        )

@@ -1,0 +1,41 @@
+"""The one place where requests work on what a caller wrote: without a connection, and not many at once.
+
+Timing: request-time, and background-worker where the same services run. Model: sync.
+Guarantee: inside the block no statement can be sent, and the scope is as before after it; how long the work may take is
+bounded by `executions.blueprints.work`. Failure: TooManyChecks if no place came free in time.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from executions.blueprints.work import WorkClock, watched
+from executions.submission.work_gate import WorkGate
+from tenants.scope import entered, without_connection
+
+GATE = WorkGate()
+# After each millisecond of work, so that a check has at most a quarter of Python's time.
+REST_SECONDS = 0.003
+
+
+@contextmanager
+def bounded_work() -> Iterator[None]:
+    """Work on a document or values of the tenant entered until the block ends.
+
+    Only a check that takes longer than a millisecond needs a place: others are not kept waiting by those that do.
+    """
+    with without_connection(), ExitStack() as place, watched(_watch(place)):
+        yield
+
+
+def _watch(place: ExitStack) -> WorkClock:
+    tenant = entered().role
+
+    def rest() -> None:
+        nonlocal tenant
+        if tenant:
+            wanted, tenant = tenant, ""
+            place.enter_context(GATE.place(wanted))
+        time.sleep(REST_SECONDS)
+
+    return WorkClock(clock=time.thread_time, rest=rest)

@@ -1,0 +1,71 @@
+"""The reaper: ends what lapsed workers have left behind.
+
+Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; safe in two places at once, since the
+fence lets each placement be ended once. Failure: logged; the next tick tries what could not be ended again.
+"""
+
+import logging
+
+from django.db import Error as DatabaseError
+
+from executions.placement.models import Worker
+from executions.placement.registry import Held, held_by, lapsed, remove
+from executions.transitions.close import PlacementEnd
+from executions.transitions.fence import Placement
+from executions.worker.lanes import delete_lane
+from executions.worker.links.closing import end_without_link
+from executions.worker.log_ids import log_ids
+from foundation.logs import bound
+from tenants.scope import platform_scope
+
+logger = logging.getLogger(__name__)
+
+
+def reap(by: str) -> int:
+    """End the placements of every lapsed boot, then forget the boot and its lane; `by` is who does so."""
+    with platform_scope():
+        boots = lapsed()
+    for worker in boots:
+        try:
+            end_boot(worker, PlacementEnd(reason="worker lost", lost=True, by=by))
+        except DatabaseError:
+            raise
+        except Exception:
+            # One that cannot be ended must not keep all others from it.
+            told = {"event": "NOT_ENDED", "worker": worker.node_name}
+            logger.exception("worker not ended", extra=told)
+    return len(boots)
+
+
+def end_boot(worker: Worker, ending: PlacementEnd) -> None:
+    """End a boot's placements, then the boot; a worker that stops does this for itself."""
+    logger.warning(
+        "ending worker: %s",
+        ending.reason,
+        extra={"event": "WORKER_ENDED", "worker": worker.node_name},
+    )
+    with platform_scope():
+        held = held_by(worker.boot)
+    for ticket in held:
+        placement = Placement(
+            tenant_id=ticket.tenant_id,
+            execution_id=ticket.execution_id,
+            epoch=ticket.epoch,
+            boot=worker.boot,
+            worker=worker.node_name,
+        )
+        with bound(log_ids(placement)):
+            _end_alone(placement, ticket, ending)
+    with platform_scope():
+        remove(worker.boot)
+    delete_lane(worker.lane)
+
+
+def _end_alone(placement: Placement, ticket: Held, ending: PlacementEnd) -> None:
+    """One bad placement must not cost the others their end; it is tried again with the next look."""
+    try:
+        end_without_link(placement, ending, cancel=ticket.cancel_requested, overdue=ticket.overdue)
+    except DatabaseError:
+        raise
+    except Exception:
+        logger.exception("placement not ended", extra={"event": "NOT_ENDED", **log_ids(placement)})

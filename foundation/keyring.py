@@ -1,0 +1,57 @@
+"""The key ring: encrypts with its first key, decrypts with any, so that keys can be rotated without downtime."""
+
+import re
+from collections.abc import Sequence
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from foundation.errors import IsolaneError
+
+KEY = re.compile(r"[A-Za-z0-9_-]{43}=\Z")
+
+
+class UndecryptableError(IsolaneError):
+    """No key of the ring fits: the data is older than the oldest key, or was tampered with."""
+
+    code = "undecryptable"
+    title = "Stored data could not be decrypted"
+
+
+class KeyRing:
+    """Authenticated encryption under a list of keys, the newest first."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        if not keys:
+            raise ValueError("a key ring needs at least one key")
+        self._fernet = MultiFernet([Fernet(key) for key in keys])
+
+    def __repr__(self) -> str:
+        return "KeyRing(…)"
+
+    def encrypt(self, plain: bytes) -> bytes:
+        """Encrypt under the newest key."""
+        return self._fernet.encrypt(plain)
+
+    def decrypt(self, token: bytes) -> bytes:
+        """Decrypt under whichever key fits."""
+        try:
+            return self._fernet.decrypt(token)
+        except InvalidToken:
+            raise UndecryptableError(
+                "No key in ENCRYPTION_KEYS fits; put the key it was written with back behind the newest."
+            ) from None
+
+    def rotate(self, token: bytes) -> bytes:
+        """Encrypt again under the newest key; the plain text does not change."""
+        try:
+            return self._fernet.rotate(token)
+        except InvalidToken:
+            raise UndecryptableError(
+                "No key in ENCRYPTION_KEYS fits; rotate before you drop the old key."
+            ) from None
+
+
+def is_valid_key(key: str) -> bool:
+    """Say whether this is 32 bytes in URL-safe base64, as `isolane keys generate` prints them."""
+    # Fernet itself skips what is not base64 and what follows the padding, such as a second key.
+    return KEY.match(key) is not None

@@ -1,0 +1,115 @@
+"""`isolane approvals`.
+
+What runs ask belongs to the tenant, and whoever answers must be able to read it: both need an API key, as over HTTP.
+
+Timing: request-time. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from executions.api.serializers.approvals import ApprovalSerializer
+from executions.models import ApprovalState
+from executions.placement.dispatch import admit_and_send
+from executions.selectors.executions import approvals as found
+from executions.selectors.executions import find_execution
+from executions.semantics.approval_reply import ApprovalReply
+from executions.services.approvals import answer, refuse_other_tenants
+from orchestrator.cli.support.django import CONSOLE
+from orchestrator.cli.support.identity import HINT, Viewer, tenant_options
+from orchestrator.cli.support.parsing import plain
+from orchestrator.cli.support.platform import PlatformGroup
+from tenants.roles import Permission
+from tenants.scope import tenant_scope
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@click.group(cls=PlatformGroup)
+def approvals() -> None:
+    """What a tenant's runs ask people: list, approve and reject."""
+
+
+@approvals.command("list")
+@tenant_options
+@click.option(
+    "--state",
+    type=click.Choice([*ApprovalState.values, "all"]),
+    default=ApprovalState.OPEN.value,
+    show_default=True,
+    help="Only these.",
+)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+def list_(*, tenant: str, api_key: str | None, state: str, limit: int, as_json: bool) -> None:
+    """List questions, newest first."""
+    viewer = Viewer(tenant, api_key)
+    wanted = found(viewer.reach)
+    if state != "all":
+        wanted = wanted.filter(state=state)
+    with tenant_scope(viewer.tenant):
+        rows = [
+            row if viewer.sees_data(row["blueprint"]) else {**row, "prompt": "", "comment": ""}
+            for row in ApprovalSerializer(wanted[:limit], many=True).data
+        ]
+    if any(not viewer.sees_data(row["blueprint"]) for row in rows):
+        click.echo(HINT, err=True)
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row))
+        return
+    table = Table("execution", "number", "blueprint", "step", "prompt", "state", "by", "expires")
+    for row in rows:
+        table.add_row(
+            row["execution"], str(row["number"]), row["blueprint"], row["step"], escape(plain(row["prompt"])),
+            row["state"], row["answered_by"], row["expires_at"][:19],
+        )  # fmt: skip
+    CONSOLE.print(table)
+
+
+def _answer_arguments(command: Command) -> Command:
+    command = click.option("--comment", default="", help="Kept with the answer.")(command)
+    command = tenant_options(command)
+    command = click.argument("number", type=click.IntRange(min=1))(command)
+    return click.argument("execution_id")(command)
+
+
+@approvals.command()
+@_answer_arguments
+def approve(**given: Any) -> None:
+    """Approve what EXECUTION_ID asks under NUMBER; the run goes on."""
+    _answer(approved=True, **given)
+
+
+@approvals.command()
+@_answer_arguments
+def reject(**given: Any) -> None:
+    """Reject what EXECUTION_ID asks under NUMBER; the run goes on and knows."""
+    _answer(approved=False, **given)
+
+
+def _answer(
+    *,
+    approved: bool,
+    execution_id: str,
+    number: int,
+    tenant: str,
+    api_key: str | None,
+    comment: str,
+) -> None:
+    viewer = Viewer(tenant, api_key)
+    refuse_other_tenants(viewer.tenant, execution_id, by=viewer.name, reach=viewer.reach)
+    with tenant_scope(viewer.tenant):
+        run = find_execution(execution_id, viewer.reach)
+    blueprint = run.blueprint_version.blueprint.name
+    viewer.require_data(blueprint)
+    viewer.require(Permission.EXECUTION_ANSWER, blueprint)
+    reply = ApprovalReply(approved=approved, by=viewer.name, comment=comment)
+    answered = answer(viewer.tenant, execution_id, number, reply, reach=viewer.reach)
+    admit_and_send(bounded=True)
+    click.echo(f"{answered.state.capitalize()}.")

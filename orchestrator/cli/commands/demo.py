@@ -1,0 +1,259 @@
+"""`isolane demo`: everything once, from an empty machine to finished runs of two tenants."""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import psutil
+from django.conf import settings
+from rich.live import Live
+from rich.table import Column, Table
+
+from orchestrator import env
+from orchestrator.cli.commands.stack import prepare_platform, say
+from orchestrator.cli.support.api_client import Client
+from orchestrator.cli.support.demo_resources import (
+    ACTOR,
+    NETWORKS,
+    FarSides,
+    balance_line,
+    define,
+    ledger_table,
+    start_customer,
+    without_cache,
+)
+from orchestrator.cli.support.django import CONSOLE
+from orchestrator.cli.support.parsing import plain, story_line
+from orchestrator.embedded.child import runs
+from orchestrator.embedded.customer import CustomerPostgres
+from orchestrator.embedded.paths import EmbeddedPaths
+from orchestrator.stack import Stack, StackOptions, running_stack
+
+if TYPE_CHECKING:
+    from tenants.scope import TenantRef
+
+TENANTS = ("acme", "globex")
+APPROVES = "acme"  # what its runs ask; the other tenant rejects
+ORDERS_PER_TENANT = 2
+APPROVAL = "approval"
+BILLING = "billing"
+UNPAID_INVOICE = 2
+WORKERS = 2
+RUN_SECONDS = 120
+POLL_SECONDS = 0.25
+ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled"})
+
+
+@dataclass
+class Followed:
+    """A run and what is known of it."""
+
+    tenant: str
+    client: Client
+    run: dict[str, Any]
+
+
+@click.command()
+def demo() -> None:
+    """Start everything, run blueprints in two tenants at the same time, stop everything.
+
+    One of them asks a person; the demo answers, and what happened in that run is told. One uses resources: a PostgreSQL
+    that stands for the customer's, the run cache and a model. Its ledger is shown, and what the far sides say.
+
+    Exit 1 if a run fails, or if a process or something of a resource is left behind.
+    """
+    kept = env.home(os.environ)
+    EmbeddedPaths(kept).prepare_home()
+    home = kept / "demo"
+    options = StackOptions(
+        home=home, kept_home=kept, durable=False, workers=WORKERS, resource_networks=NETWORKS
+    )
+    CONSOLE.print("Starting the platform")
+    with running_stack(options, say) as stack:
+        prepare_platform(stack)
+        customer = start_customer(stack)
+        stack.start_processes(WORKERS)
+        followed = _submit(stack, customer)
+        _follow(stack, followed)
+        _print_outputs(followed)
+        _explain(followed)
+        unclean = _show_resources(followed, customer)
+        started = _started()
+        CONSOLE.print("Stopping the platform")
+    states = [item.run["state"] for item in followed]
+    if complaint := complain(states, left=sum(map(runs, started)), unclean=unclean):
+        raise click.ClickException(complaint)
+    CONSOLE.print(f"{len(followed)} runs succeeded, nothing is left running.", style="green")
+
+
+def complain(states: Sequence[str], *, left: int, unclean: int) -> str:
+    """What was not as it should be, from how the runs ended, what outlived the stack and what outlived its run."""
+    failed = sum(state != "succeeded" for state in states)
+    if not (failed or left or unclean):
+        return ""
+    return (
+        f"{failed} runs did not succeed, {left} processes were left, {unclean} runs have left something of"
+        " their resources."
+    )
+
+
+def _started() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
+
+
+def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[Followed]:
+    """Make tenants, definitions and blueprints, and submit through the API as a customer's program would."""
+    from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - needs the stack's settings
+
+    wanted: list[tuple[str, dict[str, Any]]] = [
+        ("order", {"order_id": 100 + number}) for number in range(ORDERS_PER_TENANT)
+    ]
+    wanted.append((APPROVAL, {"invoice_id": 7, "total": "30.00"}))
+    if customer:
+        wanted.append((BILLING, {"invoice_id": UNPAID_INVOICE}))
+    else:
+        say("billing is left out: its PostgreSQL needs pip install 'isolane[embedded]'")
+    if customer and not settings.CACHE_URL:
+        say("billing runs without its cache steps: there is no run cache (ISOLANE_CACHE_URL)")
+    names = list(dict.fromkeys(name for name, _ in wanted))
+    clients = []
+    for schema in TENANTS:
+        tenant = _prepare_tenant(schema, names, customer)
+        key = create_api_key(tenant=tenant, name="demo", actor=ACTOR)
+        clients.append((schema, Client(base_url=stack.web_url, api_key=key)))
+    return [
+        Followed(schema, client, client.submit(blueprint, inputs))
+        for blueprint, inputs in wanted
+        for schema, client in clients
+    ]
+
+
+def _prepare_tenant(
+    schema: str, blueprints: Sequence[str], customer: CustomerPostgres | None
+) -> "TenantRef":
+    from executions.services.publishing import publish  # noqa: PLC0415 - needs the stack's settings
+    from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
+    from tenants.services.tenants import TenantExists, create_tenant  # noqa: PLC0415 - likewise
+    from tenants.waiting import wait_until_active  # noqa: PLC0415 - likewise
+
+    with contextlib.suppress(TenantExists):  # on external servers, from an earlier demo
+        create_tenant(schema=schema, trusted=True, actor=ACTOR)
+    tenant = wait_until_active(schema)
+    defined = define(tenant, customer, cache=bool(settings.CACHE_URL)) if customer else []
+    with tenant_scope(tenant):
+        for name in blueprints:
+            publish(_document(name))
+    resources = f", resources {', '.join(defined)}" if defined else ""
+    say(f"tenant {schema} with blueprints {', '.join(blueprints)}{resources}")
+    return tenant
+
+
+def _document(name: str) -> dict[str, Any]:
+    from executions.blueprints.reading import parse  # noqa: PLC0415 - needs the stack's settings
+
+    file = env.PROJECT_ROOT / "examples" / f"{name}.yaml"
+    document = parse(file.read_text(encoding="utf-8"))
+    return without_cache(document) if name == BILLING and not settings.CACHE_URL else document
+
+
+def _follow(stack: Stack, followed: list[Followed]) -> None:
+    with Live(_table(followed), console=CONSOLE, refresh_per_second=8) as live:
+
+        def ended() -> bool:
+            for item in followed:
+                if item.run["state"] not in ENDED:
+                    _update(item)
+                    _answer(item)
+            live.update(_table(followed))
+            return all(item.run["state"] in ENDED for item in followed)
+
+        _wait(stack, ended, RUN_SECONDS, "the runs did not end")
+    if not CONSOLE.is_terminal:
+        CONSOLE.print()  # rich leaves the table's last line open in a log
+
+
+def _print_outputs(followed: list[Followed]) -> None:
+    for item in followed:
+        outputs = json.dumps(item.run["outputs"], ensure_ascii=False)
+        click.echo(f"  {item.tenant} {item.run['id']} {outputs}")
+
+
+def _explain(followed: list[Followed]) -> None:
+    """Tell the story of one run, as `isolane explain` would: the one that has asked a person."""
+    item = next(item for item in followed if item.run["blueprint"] == APPROVAL)
+    story = item.client.explanation(item.run["id"])
+    click.echo(f"  What happened in {item.tenant} {item.run['id']} (isolane explain):")
+    for event in story["results"]:
+        click.echo(f"    {story_line(datetime.fromisoformat(event['at']), event['text'])}")
+    click.echo(f"    {plain(story['now'])}")
+
+
+def _show_resources(followed: list[Followed], customer: CustomerPostgres | None) -> int:
+    """Show the ledger of one run, and what far sides say of all that use resources; how many have left something."""
+    if customer is None:
+        return 0
+    far_sides = FarSides(customer, settings.CACHE_URL)
+    billing = [item for item in followed if item.run["blueprint"] == BILLING]
+    unclean = 0
+    for item in billing:
+        run = item.run["id"]
+        ledger, left = item.client.resources(run), far_sides.left(run)
+        if item is billing[0]:
+            CONSOLE.print(ledger_table(ledger))
+        click.echo(f"  {item.tenant} {run} {balance_line(ledger)}")
+        seen = f"{far_sides.connections(run)} connection(s) of it in the log of the customer's PostgreSQL"
+        counts = ", ".join(f"{number} {what}" for what, number in left.items())
+        click.echo(f"    {seen}; left are {counts}")
+        unclean += not ledger["balance"]["clean"] or any(left.values())
+    return unclean
+
+
+def _update(item: Followed) -> None:
+    before, item.run = item.run, item.client.execution(item.run["id"])
+    news = (item.run["state"], item.run["steps_done"])
+    if not CONSOLE.is_terminal and news != (before["state"], before["steps_done"]):
+        say(f"{item.tenant} {item.run['id']} {news[0]} {news[1]}/{item.run['steps_total']}")
+
+
+def _answer(item: Followed) -> None:
+    """Be the person whom a suspended run asks."""
+    if item.run["state"] != "suspended":
+        return
+    for question in item.client.questions(item.run["id"]):
+        answered = item.client.answer(question, approved=item.tenant == APPROVES)
+        say(f"{item.tenant} asks {question['prompt']!r}: {answered['state']}")
+
+
+def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        stack.supervisor.poll()
+        if time.monotonic() > deadline:
+            raise click.ClickException(
+                f"{otherwise} within {seconds:.0f} s; see .isolane/demo/logs"
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _table(followed: list[Followed]) -> Table:
+    table = Table(
+        "tenant", Column("execution", overflow="fold"), "status", "steps", "duration", "worker"
+    )
+    for item in followed:
+        run = item.run
+        steps = f"{run['steps_done']}/{run['steps_total']}"
+        table.add_row(item.tenant, run["id"], run["state"], steps, _duration(run), run["worker"])
+    return table
+
+
+def _duration(run: dict[str, Any]) -> str:
+    from django.utils.dateparse import parse_datetime  # noqa: PLC0415 - needs the stack's settings
+
+    started, finished = (parse_datetime(run[key] or "") for key in ("started_at", "finished_at"))
+    return f"{(finished - started).total_seconds():.2f} s" if started and finished else ""

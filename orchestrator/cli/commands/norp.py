@@ -1,0 +1,184 @@
+"""`isolane norp`: the compliance tests of NORP-006 against the deployment that runs.
+
+Timing: request-time. Model: sync. Guarantee: as the services'; a temporary tenant is deleted however the command ends.
+Failure: bubble; exit 1 says that a demand does not hold, exit 2 that nothing could be said.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from foundation.errors import IsolaneError
+from orchestrator.cli.support.django import CONSOLE, actor
+from orchestrator.cli.support.parsing import plain
+from orchestrator.cli.support.platform import OperatorCommand
+from orchestrator.norp.criteria import TITLES, Evidence, Verdict
+from orchestrator.norp.guests import temporary_tenant
+from orchestrator.norp.levels import levels_of, require_worker
+from orchestrator.norp.stand import NotRun
+from orchestrator.norp.suite import Target, run_tests
+from orchestrator.norp.targets import cache_target, database_target, require_cache
+from tenants.isolation import Isolation
+from tenants.scope import TenantRef
+from tenants.selectors import tenant_by_schema
+
+EXIT_FAILED = 1
+EXIT_NOT_RUN = 2
+
+
+@click.command(cls=OperatorCommand)
+@click.option("--tenant", help="Test with this tenant instead of temporary ones.")
+@click.option(
+    "--level",
+    type=click.Choice([level.value for level in Isolation]),
+    help="Only this isolation level; all that are available if not said.",
+)
+@click.option(
+    "--database",
+    metavar="DEFINITION",
+    help="Also with this database of --tenant, whose own login looks at the far side.",
+)
+@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object at the end.")
+def norp(*, tenant: str | None, level: str | None, database: str | None, as_json: bool) -> None:
+    """Run the five compliance tests of NORP-006 here, and print each demand with its evidence.
+
+    Probes run as ordinary executions. What they leave is looked for at the far side: in the run cache and, with
+    --database, in that database. Without --tenant they run in two temporary tenants, which are deleted at the end. With
+    --tenant that tenant keeps blueprints named norp.*, their runs, and the definition norp-cache; a second, temporary
+    tenant is compared with it. Temporary tenants need a provisioner that runs.
+
+    Exit 0 if every demand holds, 1 if one does not, 2 if the tests could not be run.
+    """
+    if database and not tenant:
+        raise click.UsageError("--database is a definition of a tenant: name it with --tenant.")
+    try:
+        require_cache()
+        require_worker()
+        with _tenants(tenant) as (subject, other):
+            levels = _levels(subject, level)
+            targets = [cache_target(subject, other, actor=actor())]
+            if database:
+                targets.append(database_target(subject, database))
+            verdicts = _run(targets, levels, as_json=as_json)
+    except IsolaneError as error:
+        click.secho(f"The tests could not be run: {error.detail}", fg="red", err=True)
+        raise SystemExit(EXIT_NOT_RUN) from None
+    _conclude(verdicts, levels, as_json=as_json)
+
+
+@contextmanager
+def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
+    """Whose runs are tested, and whose they are compared with."""
+    with ExitStack() as stack:
+        if named:
+            subject = tenant_by_schema(named)
+            other = stack.enter_context(_guest())
+        else:
+            subject, other = stack.enter_context(_guest()), stack.enter_context(_guest())
+        yield subject, other
+
+
+def _guest() -> AbstractContextManager[TenantRef]:
+    return temporary_tenant(actor=actor(), say=lambda text: click.echo(text, err=True))
+
+
+def _levels(tenant: TenantRef, wanted: str | None) -> dict[Isolation, str]:
+    """The levels that are tested, and why those that are not cannot be."""
+    levels = levels_of(tenant)
+    if wanted:
+        levels = {Isolation(wanted): levels[Isolation(wanted)]}
+    if all(levels.values()):
+        reasons = "; ".join(f"{level}: {reason}" for level, reason in levels.items())
+        raise NotRun(f"No level can be tested for {tenant.schema}. {reasons}.")
+    return levels
+
+
+def _run(
+    targets: Sequence[Target], levels: dict[Isolation, str], *, as_json: bool
+) -> list[Verdict]:
+    verdicts = []
+    with CONSOLE.status("") as line:
+        for level in (level for level, refusal in levels.items() if not refusal):
+            for target in targets:
+                where = f"{target.name}, {level}"
+
+                def on_start(test: int, where: str = where) -> None:
+                    line.update(f"Test {test} of {len(TITLES)}: {TITLES[test]} ({where})")
+
+                for verdict in run_tests(
+                    target, level.value, requested_by=actor(), on_start=on_start
+                ):
+                    verdicts.append(verdict)
+                    if not as_json:
+                        _print(verdict)
+    return verdicts
+
+
+def _conclude(verdicts: Sequence[Verdict], levels: dict[Isolation, str], *, as_json: bool) -> None:
+    holds = bool(verdicts) and all(verdict.holds for verdict in verdicts)
+    if as_json:
+        click.echo(json.dumps(_body(verdicts, levels, holds=holds)))
+    else:
+        _print_end(verdicts, levels, holds=holds)
+    if not holds:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _print(verdict: Verdict) -> None:
+    said = "[green]pass[/]" if verdict.holds else "[red]FAIL[/]"
+    where = f"{verdict.resource}, {verdict.level}"
+    CONSOLE.print(f"{said} Test {verdict.test}: {verdict.title} ({escape(where)})")
+    for one in verdict.evidence:
+        mark = "[green]yes[/]" if one.holds else "[red]NO [/]"
+        CONSOLE.print(f"  {mark} {escape(one.demand)}")
+        for name, fact in one.facts.items():
+            CONSOLE.print(f"        {escape(plain(f'{name}: {_text(fact)}'))}", style="dim")
+
+
+def _print_end(verdicts: Sequence[Verdict], levels: dict[Isolation, str], *, holds: bool) -> None:
+    for level, refusal in levels.items():
+        if refusal:
+            click.echo(f"Level {level} was not tested: {refusal}.")
+    failed = [verdict for verdict in verdicts if not verdict.holds]
+    passed = f"{len(verdicts) - len(failed)} of {len(verdicts)} tests pass"
+    tested = ", ".join(level for level, refusal in levels.items() if not refusal)
+    said = "compliant" if holds else "NOT compliant"
+    click.echo(f"NORP-006 at {tested}: {said}, {passed}.")
+
+
+def _body(
+    verdicts: Sequence[Verdict], levels: dict[Isolation, str], *, holds: bool
+) -> dict[str, Any]:
+    return {
+        "compliant": holds,
+        "levels": {
+            level.value: {"tested": not refusal, "reason": refusal}
+            for level, refusal in levels.items()
+        },
+        "tests": [
+            {
+                "test": verdict.test,
+                "title": verdict.title,
+                "resource": verdict.resource,
+                "level": verdict.level,
+                "holds": verdict.holds,
+                "executions": [run.name for run in verdict.runs],
+                "evidence": [_evidence(one) for one in verdict.evidence],
+            }
+            for verdict in verdicts
+        ],
+    }
+
+
+def _evidence(one: Evidence) -> dict[str, Any]:
+    return {"demand": one.demand, "holds": one.holds, "facts": one.facts}
+
+
+def _text(fact: Any) -> str:
+    if isinstance(fact, list | tuple):
+        return ", ".join(map(str, fact)) or "none"
+    return "none" if fact is None else str(fact)

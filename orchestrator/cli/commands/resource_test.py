@@ -1,0 +1,76 @@
+"""`isolane resources test`: a definition, tried out by a run.
+
+Timing: request-time; the run happens in a worker's runtime and is polled. Model: sync. Guarantee: as the service's.
+Failure: bubble, as one line; a definition that does not work, or leaves something behind, is exit 1.
+"""
+
+import json
+import time
+
+import click
+
+from executions.models import Execution
+from executions.placement.dispatch import admit_and_send
+from executions.selectors.executions import execution, last_step
+from executions.selectors.resource_records import Balance, balance
+from executions.services.resource_test import blueprint_of, check_resource
+from executions.states import TERMINAL_EXECUTION, ExecutionState
+from foundation.errors import Unavailable
+from orchestrator.cli.support.django import CONSOLE
+from orchestrator.cli.support.identity import Viewer, tenant_options
+from orchestrator.cli.support.parsing import plain
+from orchestrator.cli.support.platform import PlatformCommand
+from tenants.roles import Permission
+from tenants.scope import tenant_scope
+
+POLL_SECONDS = 0.2
+WAIT_SECONDS = 120
+
+
+@click.command("test", cls=PlatformCommand)
+@click.argument("name")
+@tenant_options
+def test(*, name: str, tenant: str, api_key: str | None) -> None:
+    """Open the definition NAME in a runtime, ask its far side for a sign of life, and dispose of it.
+
+    Prints what the far side says and what the run's ledger comes to. Exit 1 if it cannot be opened or does not answer,
+    or if something is left of it.
+    """
+    viewer = Viewer(tenant, api_key)
+    viewer.require(Permission.EXECUTION_RUN, blueprint_of(name))
+    submitted = check_resource(viewer.tenant, name, requested_by=viewer.name)
+    admit_and_send(bounded=True)
+    click.echo(submitted.public_id)
+    run = _ended(viewer, submitted.public_id)
+    with tenant_scope(viewer.tenant):
+        output = last_step(run).output or {}
+        total = balance(run)
+    if run.state == ExecutionState.SUCCEEDED:
+        # Not a run's data: the platform asked, and this is how the server knows its connection.
+        click.echo(f"{name} answers: {plain(json.dumps(output.get('said'), ensure_ascii=False))}")
+    else:
+        click.echo(f"{name} does not work: {run.state} {run.code}: {plain(run.message)}")
+    click.echo(_ledger(total))
+    if run.state != ExecutionState.SUCCEEDED or not total.is_clean:
+        raise SystemExit(1)
+
+
+def _ended(viewer: Viewer, public_id: str) -> Execution:
+    deadline = time.monotonic() + WAIT_SECONDS
+    with CONSOLE.status("queued") as line:
+        while time.monotonic() < deadline:
+            with tenant_scope(viewer.tenant):
+                run = execution(public_id)
+            line.update(run.state)
+            if run.state in TERMINAL_EXECUTION:
+                return run
+            time.sleep(POLL_SECONDS)
+    raise Unavailable(
+        f"{public_id} is {run.state} after {WAIT_SECONDS} s; see that workers run and have free slots"
+        f" ('isolane executions show {public_id} --tenant {viewer.tenant.schema}')."
+    )
+
+
+def _ledger(total: Balance) -> str:
+    said = "clean" if total.is_clean else "not clean"
+    return f"{said}: {total.allocated} allocated, {total.disposed} gone, {total.open} open"

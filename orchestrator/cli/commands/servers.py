@@ -1,0 +1,51 @@
+"""`isolane migrate` and `isolane provisioner`: single processes for production."""
+
+import os
+import signal
+from pathlib import Path
+
+import click
+from django.conf import settings
+
+from orchestrator.cli.support.parsing import plain
+from orchestrator.cli.support.platform import OwnerCommand
+from tenants.exposure import exposures
+from tenants.provisioner import Provisioner
+from tenants.provisioning import migrate as migrate_all
+
+
+@click.command(cls=OwnerCommand)
+def migrate() -> None:
+    """Bring public, the template and every tenant's schema up to date (needs DATABASE_OWNER_URL).
+
+    Provisioners that run help with the tenants. A tenant that fails keeps no other waiting; exit 1 if one did.
+    """
+    failed = migrate_all(lambda schema: click.echo(f"  {schema}"))
+    for sentence in exposures():
+        click.secho(f"Warning: {sentence}", fg="yellow", err=True)
+    for one in failed:
+        click.secho(f"  {one.schema}: {plain(one.error)}", fg="red", err=True)
+    if failed:
+        raise click.ClickException(
+            f"{len(failed)} tenants could not be migrated; all others are up to date. Mend the cause and run it "
+            "again; provisioners that run try again, too."
+        )
+    click.echo("All schemas are up to date.")
+
+
+@click.command(cls=OwnerCommand)
+def provisioner() -> None:
+    """Make, migrate and delete tenants' schemas and roles until stopped (needs DATABASE_OWNER_URL).
+
+    Any number may run: each takes tenants that no other holds. SIGTERM ends it after the tenant it is at.
+    """
+    ready_file = settings.ENV.ready_file
+
+    def on_ready() -> None:
+        if ready_file:
+            Path(ready_file).write_text(f"{os.getpid()} ", encoding="utf-8")
+
+    process = Provisioner(on_ready)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: process.stop())
+    process.run()

@@ -1,0 +1,85 @@
+"""Who types a command, and what of a tenant's data is shown to them."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from executions.api.callers import require
+from executions.selectors.executions import Reach
+from foundation.errors import Forbidden, Unauthenticated
+from orchestrator.cli.support.django import actor
+from orchestrator.processes import CLIENTS_KEY
+from tenants.caller import Caller
+from tenants.roles import Permission
+from tenants.scope import TenantRef
+from tenants.selectors import tenant_by_schema
+from tenants.services.api_keys import caller_of_key
+
+HINT = (
+    "Inputs, outputs, variables, questions, messages and logs are shown to those who may view executions of the"
+    " blueprint: give an API key with --api-key or ISOLANE_API_KEY."
+)
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Viewer:
+    """Who types the command: a caller of the tenant if an API key was given, else an operator of the platform."""
+
+    def __init__(self, tenant: str, api_key: str | None) -> None:
+        self.tenant: TenantRef = tenant_by_schema(tenant)
+        self._caller = _caller(self.tenant, api_key) if api_key else None
+
+    @property
+    def name(self) -> str:
+        """Who it is, as runs and the audit trail have it."""
+        return self._caller.name if self._caller else actor()
+
+    @property
+    def reach(self) -> Reach:
+        """The blueprints whose things are seen; an operator sees that all exist."""
+        return self._caller.blueprints if self._caller else None
+
+    def sees_data(self, blueprint: str) -> bool:
+        """Whether the data of this blueprint's runs is shown."""
+        caller = self._caller
+        return caller is not None and caller.may(Permission.EXECUTION_VIEW, blueprint)
+
+    def require(self, permission: Permission, blueprint: str) -> None:
+        """Refuse a caller without the right; an operator may do everything but look into data."""
+        if self._caller is not None:
+            require(self._caller, permission, blueprint)
+
+    def require_data(self, blueprint: str) -> None:
+        """Refuse who may not see the data of this blueprint's runs."""
+        if not self.sees_data(blueprint):
+            raise Forbidden(HINT)
+
+
+def tenant_options(command: Command) -> Command:
+    """`--tenant` and `--api-key`."""
+    return api_key_option(
+        click.option("--tenant", required=True, help="The tenant's name.")(command)
+    )
+
+
+def api_key_option(command: Command) -> Command:
+    """`--api-key` alone."""
+    return click.option(
+        "--api-key",
+        envvar=CLIENTS_KEY,
+        show_envvar=True,
+        metavar="KEY",
+        help="Act as this key's owner, with its rights; needed to see inputs, outputs and logs of runs.",
+    )(command)
+
+
+def _caller(tenant: TenantRef, api_key: str) -> Caller:
+    caller = caller_of_key(api_key)
+    if caller.tenant.id != tenant.id:
+        raise Unauthenticated(
+            f"The API key is not one of tenant {tenant.schema!r}; see --api-key and ISOLANE_API_KEY."
+        )
+    return caller

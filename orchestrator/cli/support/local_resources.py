@@ -1,0 +1,103 @@
+"""The resources of `isolane run --local`: definitions from a file, secrets from the terminal's environment.
+
+\b
+billing-db:
+  type: database
+  scope: execution
+  config: {host: localhost, dbname: shop, user: reader}
+  secrets: {password: env:SHOP_PASSWORD}
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from executions.blueprints.plan import DeclaredResource, plan
+from executions.blueprints.validation.resources import check_defined, scope_of
+from isolane.protocol import Grant, ResourceScope
+from isolane.providers.registry import provider_of
+from isolane.shapes import ShapeError, build
+from orchestrator.cli.support.parsing import located, text_of
+
+FROM_ENVIRONMENT = "env:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalDefinition:
+    """A definition as the file has it."""
+
+    type: str
+    config: dict[str, Any]
+    secrets: dict[str, str]
+    scope: ResourceScope = "step"
+
+
+def local_grants(document: Mapping[str, Any], file: Path | None) -> tuple[Grant, ...]:
+    """What the blueprint declares, as the file defines it."""
+    declared = plan(document).resources
+    if not declared:
+        return ()
+    if file is None:
+        names = ", ".join(resource.definition for resource in declared)
+        raise click.ClickException(
+            f"The blueprint declares resources ({names}): say with --resources FILE what they are."
+        )
+    defined = _definitions(file)
+    with located(file):
+        check_defined(declared, defined)
+    return tuple(_grant(resource, defined[resource.definition], file) for resource in declared)
+
+
+def _definitions(file: Path) -> dict[str, LocalDefinition]:
+    try:
+        found = yaml.safe_load(text_of(file))
+    except yaml.YAMLError as error:
+        raise click.ClickException(f"{file}: no YAML: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+        raise click.ClickException(
+            f"{file}: it must hold definitions by name, each with type, config, secrets and scope."
+        )
+    try:
+        return {
+            str(name): build(LocalDefinition, {"config": {}, "secrets": {}, **said}, str(name))
+            for name, said in found.items()
+        }
+    except ShapeError as error:
+        raise click.ClickException(f"{file}: {error}") from None
+
+
+def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> Grant:
+    where = f"{file}: {resource.definition}"
+    try:
+        provider = provider_of(defined.type)
+        config = build(provider.config, defined.config, "config")
+        provider.check_definition(config, frozenset(defined.secrets))
+    except (LookupError, ShapeError, ValueError) as error:
+        raise click.ClickException(f"{where}: {error}") from None
+    if defined.config.get("mint") or defined.type == "cache":
+        raise click.ClickException(
+            f"{where}: credentials of minted roles and of the run cache are made by a worker; there is none here."
+        )
+    return Grant(
+        name=resource.name,
+        type=defined.type,
+        definition=resource.definition,
+        scope=scope_of(resource, defined),
+        eager=resource.eager,
+        config=defined.config,
+        secrets={name: _secret(said, f"{where}.{name}") for name, said in defined.secrets.items()},
+    )
+
+
+def _secret(said: str, where: str) -> str:
+    if not said.startswith(FROM_ENVIRONMENT):
+        raise click.ClickException(f"{where}: write env:NAME; a secret is no part of a file.")
+    name = said.removeprefix(FROM_ENVIRONMENT)
+    if name not in os.environ:
+        raise click.ClickException(f"{where}: the environment has no {name}.")
+    return os.environ[name]

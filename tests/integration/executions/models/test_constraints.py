@@ -1,0 +1,55 @@
+"""executions.models.constraints: the database itself refuses states that are none."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError
+from django.utils import timezone
+
+from executions.models import Execution, Step
+from executions.states import TERMINAL_EXECUTION, ExecutionState, StepState
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import make_run
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+NOW = timezone.now()
+
+
+@pytest.mark.parametrize(
+    ("fields", "constraint"),
+    [
+        ({"state": "asleep"}, "execution_state_known"),
+        ({"outcome": "asleep"}, "execution_outcome_known"),
+        ({"outcome": "running"}, "execution_outcome_known"),
+        ({"state": "running", "finished_at": NOW}, "execution_finished_when_terminal"),
+        ({"state": "failed", "finished_at": None}, "execution_finished_when_terminal"),
+    ],
+)
+def test_a_run_that_cannot_be(acme: TenantRef, fields: dict[str, Any], constraint: str) -> None:
+    make_run(acme)
+    with tenant_scope(acme), pytest.raises(IntegrityError, match=constraint):
+        Execution.objects.update(**fields)
+
+
+@pytest.mark.parametrize("state", ExecutionState.values)
+def test_every_state_and_outcome_of_a_run_can_be(acme: TenantRef, state: str) -> None:
+    make_run(acme)
+    ended = state in TERMINAL_EXECUTION
+    fields = {
+        "state": state,
+        "outcome": state if ended else "",
+        "finished_at": NOW if ended else None,
+    }
+    with tenant_scope(acme):
+        assert Execution.objects.update(**fields) == 1
+
+
+@pytest.mark.parametrize("state", [*StepState.values, "asleep"])
+def test_states_of_a_step(acme: TenantRef, state: str) -> None:
+    make_run(acme, "one")
+    with tenant_scope(acme):
+        if state == "asleep":
+            with pytest.raises(IntegrityError, match="step_state_known"):
+                Step.objects.update(state=state)
+        else:
+            assert Step.objects.update(state=state) == 1

@@ -1,0 +1,185 @@
+"""Sending chains: to the lane and nowhere else, ids only; a broker that is away loses nothing and delays nobody."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+from django.db import OperationalError
+
+from executions.placement import dispatch
+from executions.placement.admission import Placed
+from executions.placement.dispatch import admit_and_send
+from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.fence import Placement
+from executions.worker.boot import WorkerBoot
+from executions.worker.loops import lease
+from executions.worker.loops.lease import LeaseLoop
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import held_by, make_run, run_of
+from tests.plugin import PATHS
+
+Message = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _quick_resend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not claimed by the loop's second look is sent again."""
+    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 1e-6)
+
+
+@contextmanager
+def away(broker: "redis.Redis") -> Iterator[None]:
+    """Nobody can connect to the broker, and whoever was connected no longer is."""
+    socket = PATHS.sockets / "valkey.sock"
+    hidden = socket.rename(socket.with_suffix(".away"))
+    broker.client_kill_filter(_type="normal", skipme=True)
+    try:
+        yield
+    finally:
+        hidden.rename(socket)
+
+
+def messages(broker: "redis.Redis", machine: WorkerBoot) -> list[Message]:
+    """What lies in the machine's lane, in the order in which it was sent."""
+    raw = broker.lrange(machine.lane, 0, -1)
+    return [json.loads(text) for text in reversed(raw)]
+
+
+def body(message: Message) -> tuple[list[Any], Message, Message]:
+    args, kwargs, embedded = json.loads(base64.b64decode(message["body"]))
+    return args, kwargs, embedded
+
+
+def test_a_message_goes_to_the_lane_and_holds_ids_only(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
+) -> None:
+    runs = {tenant.id: make_run(tenant, password="hunter2") for tenant in (acme, globex)}
+    admit_and_send()
+    sent = messages(broker, machine)
+    assert len(sent) == 2
+    assert [key for key in broker.keys("*") if broker.type(key) == b"list"] == [
+        machine.lane.encode()
+    ]
+    for message in sent:
+        args, kwargs, embedded = body(message)
+        tenant_id = args[0]
+        assert (args, kwargs) == ([tenant_id, str(runs[tenant_id]), 1, "one"], {})
+        (following,) = embedded["chain"]
+        assert following["args"] == [tenant_id, str(runs[tenant_id]), 1, "two"]
+        assert following["options"]["queue"] == machine.lane
+        assert message["headers"]["shadow"] == "flow/one"
+        assert "hunter2" not in json.dumps(message) + str(body(message))
+
+
+def test_a_run_is_sent_from_its_checkpoint(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
+) -> None:
+    run_id = make_run(acme)
+    with tenant_scope(acme):
+        run = run_of(acme, run_id)
+        run.next_step = "two"
+        run.save()
+    admit_and_send()
+    args, _, embedded = body(messages(broker, machine)[0])
+    assert (args[3], embedded["chain"]) == ("two", [])
+
+
+def test_a_broker_that_is_away_loses_nothing(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
+) -> None:
+    runs = {make_run(tenant) for tenant in (acme, globex)}
+    loop = LeaseLoop(machine)
+    with away(broker):
+        admit_and_send(bounded=True)
+        assert held_by(machine) == runs
+    assert messages(broker, machine) == []
+    loop.turn()
+    loop.turn()
+    assert {body(message)[0][1] for message in messages(broker, machine)} == {*map(str, runs)}
+    assert held_by(machine) == runs
+
+
+def test_a_caller_of_web_does_not_hear_that_the_database_went_away_after_the_commit(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {make_run(tenant) for tenant in (acme, globex)}
+
+    def go_away() -> list[Placed]:
+        raise OperationalError("the server is away")
+
+    monkeypatch.setattr(dispatch, "admit", go_away)
+    admit_and_send(bounded=True)
+    with pytest.raises(OperationalError):
+        admit_and_send()  # a worker's thread replaces its connection
+    monkeypatch.undo()
+    admit_and_send()
+    assert held_by(machine) == runs
+
+
+def test_what_was_emptied_from_the_broker_is_sent_again_under_the_same_epoch(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
+) -> None:
+    for tenant in (acme, globex):
+        make_run(tenant)
+    admit_and_send()
+    broker.flushall()
+    loop = LeaseLoop(machine)
+    loop.turn()
+    loop.turn()
+    assert [body(message)[0][2] for message in messages(broker, machine)] == [1, 1]
+
+
+def test_nothing_is_sent_before_the_idle_time(
+    acme: TenantRef,
+    globex: TenantRef,
+    machine: WorkerBoot,
+    broker: "redis.Redis",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 60)
+    for tenant in (acme, globex):
+        make_run(tenant)
+    admit_and_send()
+    broker.flushall()
+    loop = LeaseLoop(machine)
+    for _ in range(3):
+        loop.turn()
+    assert messages(broker, machine) == []
+
+
+def test_the_loop_of_a_worker_with_many_runs_does_not_wait_for_the_broker(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
+) -> None:
+    """Each try to connect would cost seconds, and the lease is renewed by the same thread."""
+    for tenant in (acme, globex) * 4:
+        make_run(tenant)
+    loop = LeaseLoop(machine)
+    with away(broker):
+        admit_and_send(bounded=True)
+        loop.turn()
+        began = time.monotonic()
+        loop.turn()
+        took = time.monotonic() - began
+    assert took < 1.5
+    assert len(held_by(machine)) == 8
+
+
+def test_messages_of_two_placements_are_told_apart_by_their_epochs(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
+) -> None:
+    run_id = make_run(acme)
+    make_run(globex)
+    admit_and_send()
+    with tenant_scope(acme):
+        old = Placement(tenant_id=acme.id, execution_id=run_id, epoch=1, boot=machine.boot)
+        assert hand_back(old, PlacementEnd(reason="test", lost=True))
+    admit_and_send()
+    epochs = [
+        body(found)[0][2] for found in messages(broker, machine) if str(run_id) in str(body(found))
+    ]
+    assert epochs == [1, 2]

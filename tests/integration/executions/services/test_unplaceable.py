@@ -1,0 +1,102 @@
+"""Runs whose nodes no living worker offers: they wait with a reason, and not for ever."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from executions.placement.admission import admit
+from executions.placement.models import Catalogue, Ticket
+from executions.services.publishing import catalogue_nodes
+from executions.services.unplaceable import settle_stranded
+from executions.states import ExecutionState
+from executions.worker.boot import WorkerBoot
+from isolane.results import Code
+from resources.runtimes.stub import succeeds
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import let_lapse, make_machine, make_run, run_of, steps_of, ticket_of
+
+
+def replace_workers(old: WorkerBoot) -> WorkerBoot:
+    """The only worker goes, and one with other nodes comes."""
+    let_lapse(old)
+    return make_machine(script={"other": succeeds(None)}, name="w2@test")
+
+
+def let_time_pass(execution_id: UUID) -> None:
+    past = timezone.now() - settings.CATALOGUE_PATIENCE - timedelta(minutes=2)
+    with platform_scope():
+        Ticket.objects.filter(execution_id=execution_id).update(waiting_since=past)
+        Catalogue.objects.update(offered_at=past)
+
+
+def test_a_stranded_run_says_why_it_waits_and_goes_on_when_its_nodes_are_back(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+) -> None:
+    mine, other = make_run(acme), make_run(globex)
+    replace_workers(machine)
+    assert admit() == []
+    settle_stranded()
+    for tenant, run_id in ((acme, mine), (globex, other)):
+        run = run_of(tenant, run_id)
+        assert run.state == ExecutionState.QUEUED
+        assert ticket_catalogue(run_id) in run.message
+    make_machine(name="w3@test")
+    assert {placed.execution_id for placed in admit()} == {mine, other}
+
+
+def ticket_catalogue(execution_id: UUID) -> str:
+    ticket = ticket_of(execution_id)
+    assert ticket is not None
+    return str(ticket.catalogue_id)[:12]
+
+
+def test_it_does_not_wait_for_ever(acme: TenantRef, globex: TenantRef, machine: WorkerBoot) -> None:
+    old, young = make_run(acme), make_run(globex)
+    replace_workers(machine)
+    let_time_pass(old)
+    settle_stranded()
+    run = run_of(acme, old)
+    assert (run.state, run.code) == (ExecutionState.FAILED, Code.CATALOGUE_MISSING)
+    assert steps_of(acme, old) == {"one": "skipped", "two": "skipped"}
+    assert ticket_of(old) is None
+    assert run_of(globex, young).state == ExecutionState.QUEUED
+
+
+def test_how_long_is_the_operators_to_say(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
+    replace_workers(machine)
+    for _, run_id in runs:
+        let_time_pass(run_id)
+    monkeypatch.setattr(settings, "CATALOGUE_PATIENCE", timedelta(days=7))
+    settle_stranded()
+    for tenant, run_id in runs:
+        assert run_of(tenant, run_id).state == ExecutionState.QUEUED
+
+
+def test_the_hour_counts_from_when_its_nodes_were_last_offered(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+) -> None:
+    runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
+    for _, run_id in runs:
+        let_time_pass(run_id)
+    settle_stranded()  # its worker lives: noted
+    replace_workers(machine)
+    settle_stranded()
+    for tenant, run_id in runs:
+        assert run_of(tenant, run_id).state == ExecutionState.QUEUED
+
+
+def test_a_blueprint_is_checked_against_what_the_living_workers_offer(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+) -> None:
+    second = replace_workers(machine)
+    let_lapse(second)
+    make_machine(name="w3@test")  # the first catalogue again, stored before the second
+    for tenant in (acme, globex):
+        with tenant_scope(tenant):
+            assert set(catalogue_nodes()) == {"work"}

@@ -1,0 +1,89 @@
+"""What a run costs the database: one statement per claim, checkpoint or both, and at most ten others."""
+
+from collections import Counter
+
+import psycopg
+import pytest
+
+from executions.placement.dispatch import admit_and_send
+from executions.states import ExecutionState
+from executions.submission.submit import submit
+from executions.transitions.fence import Placement
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
+from tenants.scope import TenantRef
+from tests.factories import held_by, run_of, set_quota, start
+from tests.integration.executions.statements import counted
+from tests.integration.executions.worker.driving import drive, run_link
+
+Server = psycopg.Connection[tuple[object, ...]]
+STEPS = 3
+OTHERS = 10  # than claims, checkpoints and the entering of tenants, however many steps there are
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+
+
+@pytest.fixture(autouse=True)
+def _warm(acme: TenantRef, machine: WorkerBoot, links: LinkRunner, neighbour: None) -> None:
+    """A run before: the connection is open, and what is remembered per process is known."""
+    for express in (False, True):
+        drive(acme, links, start(acme, machine, *[{}] * STEPS, express=express))
+
+
+def submit_flow(tenant: TenantRef) -> Placement:
+    run = submit(tenant=tenant, blueprint="flow", inputs={}, requested_by="tests")
+    return Placement(tenant_id=tenant.id, execution_id=run.id, epoch=1, boot=run.id)
+
+
+def listed(statements: "Counter[str]") -> str:
+    return "\n".join(f"{n} x {text[:160]}" for text, n in statements.most_common())
+
+
+def assert_few(statements: "Counter[str]") -> None:
+    """As many claims and checkpoints as steps, and few others."""
+    claims = sum(n for text, n in statements.items() if "AS wait_s" in text)
+    checkpoints = sum(n for text, n in statements.items() if "AS took" in text)
+    entered = sum(n for text, n in statements.items() if "'isolane_t_" in text)
+    both = sum(n for text, n in statements.items() if "AS wait_s" in text and "AS took" in text)
+    assert (claims, checkpoints, both) == (STEPS, STEPS, STEPS - 1), listed(statements)
+    assert entered <= 1, listed(statements)
+    assert statements.total() - (STEPS + 1) - entered <= OTHERS, listed(statements)
+
+
+@pytest.mark.parametrize("express", [False, True])
+def test_a_run_from_its_placement_to_its_close(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, superuser: Server, express: bool
+) -> None:
+    placement = start(acme, machine, *[{}] * STEPS, express=express)
+    with counted(superuser) as statements:
+        for number in range(1, 2 if express else STEPS + 1):
+            run_link(links, placement, f"s{number}")
+    assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
+    assert_few(statements)
+
+
+def test_a_run_that_lets_the_next_one_in(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, superuser: Server
+) -> None:
+    """As it is when runs wait: the end of each places and sends another."""
+    set_quota(acme, 1)
+    placement = start(acme, machine, *[{}] * STEPS)
+    following = submit_flow(acme)
+    with counted(superuser) as statements:
+        for number in range(1, STEPS + 1):
+            run_link(links, placement, f"s{number}")
+    assert following.execution_id in held_by(machine)
+    assert_few(statements)
+
+
+def test_a_submission_and_its_placement(
+    acme: TenantRef, machine: WorkerBoot, superuser: Server
+) -> None:
+    with counted(superuser) as submission:
+        run = submit_flow(acme)
+    # Two of them because the connection goes back to the pool while inputs are checked, and comes again.
+    assert submission.total() <= 8, listed(submission)
+    with counted(superuser) as placement:
+        admit_and_send()
+    assert run.execution_id in held_by(machine)
+    assert placement.total() <= 9, listed(placement)

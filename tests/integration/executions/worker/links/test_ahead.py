@@ -1,0 +1,217 @@
+"""The next step is claimed with a checkpoint, and its link takes that claim; what happens if none comes to take it."""
+
+import pytest
+from celery.exceptions import Ignore
+
+from executions.placement.admission import Placed
+from executions.states import ExecutionState, TicketState
+from executions.submission.submit import request_cancel
+from executions.transitions.fence import Placement
+from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.links import runner as worker_links
+from executions.worker.links.runner import LinkRunner
+from executions.worker.loops import lease
+from executions.worker.loops.lease import LeaseLoop
+from executions.worker.loops.reaper import reap
+from tenants.scope import TenantRef, tenant_scope
+from tests.factories import (
+    events_of,
+    let_lapse,
+    make_machine,
+    place,
+    run_of,
+    start,
+    step_of,
+    steps_of,
+    ticket_of,
+)
+from tests.integration.executions.worker.driving import drive, epochs_closed, run_link, runs_of
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+
+TWO: tuple[dict[str, object], ...] = ({}, {})
+
+
+@pytest.fixture(autouse=True)
+def _idle_at_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 1e-6)
+
+
+def steps_run(machine: WorkerBoot, placement: Placement) -> list[tuple[str, int]]:
+    return [(run.step, run.attempt) for run in runs_of(machine, placement)]
+
+
+def test_the_next_link_asks_the_database_for_no_claim(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = start(acme, machine, *TWO)
+    assert run_link(links, placement, "s1")
+    assert steps_of(acme, placement.execution_id) == {"s1": "succeeded", "s2": "running"}
+
+    def claimed_again(*_: object, **__: object) -> None:
+        raise AssertionError("it was claimed again")
+
+    monkeypatch.setattr(worker_links, "claim_step", claimed_again)
+    run_link(links, placement, "s2")
+    assert steps_run(machine, placement) == [("s1", 1), ("s2", 1)]
+    assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
+
+
+def test_of_the_same_message_twice_one_takes_the_claim(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+) -> None:
+    placement = start(acme, machine, *TWO)
+    run_link(links, placement, "s1")
+    links.begin("first", placement, "s2")
+    links.begin("second", placement, "s2")
+    with pytest.raises(Ignore):
+        links.run("second", "s2", [])
+    links.end("second")
+    links.run("first", "s2", [])
+    links.end("first")
+    assert steps_run(machine, placement) == [("s1", 1), ("s2", 1)]
+
+
+@pytest.mark.parametrize("guarantee", ["at_most_once", "best_effort"])
+def test_what_may_not_run_again_is_claimed_by_its_own_link(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, guarantee: str
+) -> None:
+    """Else a worker lost between two links would end a step that nobody had begun."""
+    other = make_machine(name="w2@test")
+    placement = start(acme, other, {}, {"guarantee": guarantee})
+    run_link(LinkRunner(other), placement, "s1")
+    assert steps_of(acme, placement.execution_id) == {"s1": "succeeded", "s2": "pending"}
+    let_lapse(other)
+    reap("w2@test")
+    again = place(acme, placement.execution_id, machine)
+    assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
+    assert steps_run(machine, placement) == [("s2", 1)]
+
+
+def test_a_lost_message_is_sent_again_and_nothing_else_is_lost(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Placed] = []
+
+    def note(placed: Placed, *, bounded: bool) -> bool:
+        sent.append(placed)
+        return True
+
+    monkeypatch.setattr(lease, "send", note)
+    placement = start(acme, machine, *TWO)
+    run_link(links, placement, "s1")
+    loop = LeaseLoop(machine)
+    loop.turn()
+    loop.turn()
+    assert (placement.execution_id, 1) in [(placed.execution_id, placed.epoch) for placed in sent]
+    run_link(links, placement, "s2")
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.losses) == (ExecutionState.SUCCEEDED, 0)
+    assert events_of(acme, placement.execution_id).count("step.started") == 2
+
+
+def test_a_lost_worker_uses_no_attempt_of_a_step_that_nobody_began(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+) -> None:
+    other = make_machine(name="w2@test")
+    placement = start(acme, other, *TWO)
+    run_link(LinkRunner(other), placement, "s1")
+    let_lapse(other)
+    reap("w2@test")
+    step, ticket = step_of(acme, placement.execution_id, "s2"), ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (step.state, step.attempt, ticket.state) == ("pending", 0, TicketState.WAITING)
+    again = place(acme, placement.execution_id, machine)
+    assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
+    assert steps_run(machine, placement) == [("s2", 1)]
+
+
+def test_a_cancel_between_two_links_ends_the_step_that_was_claimed(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+) -> None:
+    placement = start(acme, machine, {}, {}, {})
+    run_link(links, placement, "s1")
+    with tenant_scope(acme):
+        request_cancel(placement.execution_id, actor="ann")
+    loop = LeaseLoop(machine)
+    loop.turn()
+    loop.turn()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
+    assert steps_of(acme, placement.execution_id) == {
+        "s1": "succeeded", "s2": "cancelled", "s3": "cancelled",
+    }  # fmt: skip
+    links.begin("late", placement, "s2")
+    with pytest.raises(Ignore):
+        links.run("late", "s2", [])
+    links.end("late")
+    assert steps_run(machine, placement) == [("s1", 1)]
+
+
+@pytest.mark.parametrize("how", ["draining", "stale lease", "lost"])
+def test_a_claim_is_not_taken_by_a_worker_that_must_not_begin(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, how: str
+) -> None:
+    placement = start(acme, machine, *TWO)
+    run_link(links, placement, "s1")
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    if how == "draining":
+        machine.draining.set()
+    elif how == "lost":
+        context.lost = True
+    else:
+        machine.renewed_at -= SELF_FENCE_SECONDS + 1
+    links.begin("next", placement, "s2")
+    with pytest.raises(Ignore):
+        links.run("next", "s2", [])
+    links.end("next")
+    assert steps_run(machine, placement) == [("s1", 1)]
+
+
+def test_a_step_that_was_skipped_leads_to_the_next_claim_too(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+) -> None:
+    placement = start(acme, machine, {"when": "${inputs.no}"}, {})
+    run_link(links, placement, "s1")
+    assert steps_of(acme, placement.execution_id) == {"s1": "skipped", "s2": "running"}
+
+
+def die_idle(machine: WorkerBoot, placement: Placement) -> None:
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    assert context.runtime is not None
+    context.runtime.kill()
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "at_most_once"])
+def test_a_runtime_that_dies_between_two_steps_fails_neither(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, guarantee: str
+) -> None:
+    """The one has ended, the other has not begun: it runs in a new context, and no attempt is used."""
+    placement = start(acme, machine, {}, {"guarantee": guarantee}, {})
+    run_link(links, placement, "s1")
+    die_idle(machine, placement)
+    with pytest.raises(Ignore):
+        run_link(links, placement, "s2")
+    ticket = ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (ticket.state, ticket.epoch) == (TicketState.PLACED, 2)
+    step = step_of(acme, placement.execution_id, "s2")
+    assert (step.state, step.attempt) == ("pending", 0)
+    run = drive(acme, links, placement)
+    assert (run.state, run.losses) == (ExecutionState.SUCCEEDED, 0)
+    assert steps_run(machine, placement) == [("s1", 1), ("s2", 1), ("s3", 1)]
+    assert epochs_closed(machine, placement) == [1, 2]
+    assert events_of(acme, placement.execution_id).count("context.restarted") == 1
+
+
+def test_in_a_new_context_the_step_is_sent_whatever_became_of_the_runtime(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+) -> None:
+    """Else a run whose runtimes die at once might be begun anew for ever."""
+    placement = start(acme, machine, *TWO)
+    links.begin("s1", placement, "s1")
+    die_idle(machine, placement)
+    links.run("s1", "s1", [])
+    links.end("s1")
+    assert steps_run(machine, placement) == [("s1", 1)]

@@ -1,0 +1,84 @@
+"""Ending placements in threads of their own."""
+
+import threading
+
+import pytest
+from django.db import OperationalError, connection
+
+from executions.states import ExecutionState
+from executions.transitions.close import PlacementEnd
+from executions.transitions.fence import Placement
+from executions.worker.boot import WorkerBoot
+from executions.worker.links.runner import LinkRunner
+from executions.worker.loops.closer_pool import CloserPool
+from executions.worker.loops.lease import LeaseLoop
+from tenants.scope import TenantRef
+from tests.factories import make_machine, make_placed, run_of
+from tests.integration.executions.worker.driving import run_link
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+
+
+@pytest.fixture
+def machine(database: None) -> WorkerBoot:
+    return make_machine()
+
+
+def test_the_lease_does_not_wait_for_an_ending_and_ends_nothing_twice(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+) -> None:
+    placement = make_placed(acme, machine)
+    run_link(links, placement, "one")
+    asked: list[object] = []
+    machine.later = asked.append
+    machine.draining.set()
+    loop = LeaseLoop(machine)
+    loop.turn()
+    loop.turn()
+    assert len(asked) == 1
+    assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
+    (ending,) = asked
+    assert callable(ending)
+    ending()
+    assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
+
+
+def test_work_is_done_elsewhere_and_an_error_stops_nothing(
+    database: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    endings, threads = CloserPool(), []
+
+    def away() -> None:
+        raise OperationalError("gone\nwith details")
+
+    def broken() -> None:
+        raise ValueError("a bug")
+
+    def works() -> None:
+        threads.append(threading.current_thread().name)
+        connection.close()
+
+    for work in (away, broken, works):
+        endings.ask(work)
+    wait_for(lambda: threads, "the work to be done")
+    endings.stop()
+    assert threads[0].startswith("ending")
+    told = [line.getMessage() for line in caplog.records if line.name.endswith("endings")]
+    assert sorted(told) == ["not ended", "not ended: the database: gone"]
+
+
+def test_an_overdue_run_has_its_outcome_before_its_context_is_torn_down(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement: Placement = make_placed(acme, machine)
+    run_link(links, placement, "one")
+    seen: list[str] = []
+
+    def look(*_: object) -> None:
+        seen.append(run_of(acme, placement.execution_id).outcome)
+
+    monkeypatch.setattr("executions.worker.loops.lease.dispose", look)
+    LeaseLoop(machine)._end(placement, PlacementEnd(reason="overdue"), overdue=True)
+    assert seen == [ExecutionState.TIMED_OUT]
+    assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT

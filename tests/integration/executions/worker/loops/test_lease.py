@@ -1,0 +1,444 @@
+"""The worker's loop, turn by turn: it renews, repeats, cancels, hands back and, when it must, lets go."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+from uuid import UUID
+
+import pytest
+import redis
+from celery.exceptions import Ignore
+from django.db import OperationalError, connection
+
+from executions.models import Step
+from executions.placement.admission import Placed
+from executions.placement.dispatch import send
+from executions.placement.models import Worker
+from executions.placement.registry import Held, renew
+from executions.states import ExecutionState, TicketState
+from executions.submission.submit import request_cancel
+from executions.transitions.claim import claim_step
+from executions.transitions.close import PlacementEnd, close_execution, hand_back
+from executions.transitions.fence import Placement
+from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.links import closing
+from executions.worker.links import runner as links_module
+from executions.worker.links.runner import LinkRunner
+from executions.worker.loops import lease, periodic
+from executions.worker.loops.lease import EXIT_FENCED, LeaseLoop
+from resources.runtimes.base import Runtime
+from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tests.factories import (
+    backend_of,
+    events_of,
+    everything_of,
+    let_lapse,
+    make_placed,
+    run_of,
+    steps_of,
+    ticket_of,
+)
+from tests.integration.executions.threads import in_thread
+
+pytestmark = pytest.mark.usefixtures("neighbour", "broker")
+
+
+@pytest.fixture(autouse=True)
+def _idle_at_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 1e-6)
+
+
+@pytest.fixture
+def exits() -> list[int]:
+    """The codes with which the process would have ended."""
+    return []
+
+
+@pytest.fixture
+def loop(machine: WorkerBoot, exits: list[int]) -> LeaseLoop:
+    return LeaseLoop(machine, exit_process=exits.append)
+
+
+@pytest.fixture
+def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
+    return make_placed(acme, machine)
+
+
+def run_link(links: LinkRunner, placement: Placement, path: str) -> None:
+    links.begin(path, placement, path)
+    links.run(path, path, [])
+    links.end(path)
+
+
+def ask_to_cancel(tenant: TenantRef, placement: Placement) -> None:
+    with tenant_scope(tenant):
+        request_cancel(placement.execution_id, actor="ann")
+
+
+def runtime_of(machine: WorkerBoot, placement: Placement) -> Runtime:
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    assert context.runtime is not None
+    return context.runtime
+
+
+def state_of(tenant: TenantRef, placement: Placement) -> str:
+    return run_of(tenant, placement.execution_id).state
+
+
+# --- renewing
+def test_a_turn_renews_the_lease_by_the_databases_clock(
+    machine: WorkerBoot, loop: LeaseLoop, exits: list[int]
+) -> None:
+    with platform_scope():
+        before = Worker.objects.get(boot=machine.boot).lease_until
+    machine.renewed_at -= 5
+    loop.turn()
+    with platform_scope():
+        worker = Worker.objects.get(boot=machine.boot)
+    assert worker.lease_until > before
+    assert not worker.draining
+    assert machine.lease_is_fresh()
+    assert exits == []
+
+
+def test_a_draining_worker_says_so(machine: WorkerBoot, loop: LeaseLoop) -> None:
+    machine.draining.set()
+    loop.turn()
+    with platform_scope():
+        assert Worker.objects.get(boot=machine.boot).draining
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_lease_that_is_no_longer_ours_ends_the_process(
+    acme: TenantRef,
+    globex: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    exits: list[int],
+    placement: Placement,
+    gone: bool,
+) -> None:
+    """A lapsed lease is never renewed, whether or not the reaper has come already."""
+    links.begin("one", placement, "one")
+    if gone:
+        machine.boot = UUID(int=0)
+    else:
+        let_lapse(machine)
+    before = everything_of(acme)
+    loop.turn()
+    assert exits == [EXIT_FENCED]
+    assert not runtime_of(machine, placement).alive
+    with pytest.raises(Ignore):
+        links.run("one", "one", [])
+    assert everything_of(acme) == before
+
+
+def test_without_a_database_for_too_long_the_runtimes_are_killed(
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    placement: Placement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    links.begin("one", placement, "one")
+    runtime = runtime_of(machine, placement)
+    alive: list[bool] = []
+
+    def no_database(*_: object, **__: object) -> None:
+        alive.append(runtime.alive)
+        if len(alive) == 2:
+            machine.renewed_at -= SELF_FENCE_SECONDS
+        if len(alive) == 3:
+            loop._stopping.set()
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(lease, "renew", no_database)
+    monkeypatch.setattr(periodic, "PERIOD_SECONDS", 0.001)
+    in_thread(loop.run).result(timeout=20)
+    assert alive == [True, True, False]
+    assert not machine.lease_is_fresh()
+
+
+# --- closing again
+def test_a_close_that_could_not_be_written_is_repeated(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    placement: Placement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail_once(placement: Placement, _: object) -> None:
+        monkeypatch.undo()
+        raise OperationalError("gone")
+
+    run_link(links, placement, "one")
+    links.begin("two", placement, "two")
+    links.run("two", "two", [])
+    monkeypatch.setattr(closing, "close_execution", fail_once)
+    with pytest.raises(OperationalError):
+        links.end("two")
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+    loop.turn()
+    assert state_of(acme, placement) == ExecutionState.SUCCEEDED
+    assert ticket_of(placement.execution_id) is None
+    assert machine.contexts.get(placement.key) is None
+    assert events_of(acme, placement.execution_id).count("execution.succeeded") == 1
+
+
+def test_a_close_that_was_written_without_an_answer_leaves_no_context_behind(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    placement: Placement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lose_the_answer(placement: Placement, _: object) -> None:
+        close_execution(placement)
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(closing, "close_execution", lose_the_answer)
+    run_link(links, placement, "one")
+    with pytest.raises(OperationalError):
+        run_link(links, placement, "two")
+    loop.turn()
+    assert machine.contexts.get(placement.key) is None
+    assert state_of(acme, placement) == ExecutionState.SUCCEEDED
+
+
+# --- cancelling
+def test_cancelling_reaches_the_step_that_runs(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+) -> None:
+    links.begin("one", placement, "one")
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    loop.turn()
+    assert not context.cancelled.is_set()
+    ask_to_cancel(acme, placement)
+    loop.turn()
+    assert context.cancelled.is_set()
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_cancelling_with_no_link_active_ends_the_run_at_once(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    placement: Placement,
+    begun: bool,
+) -> None:
+    if begun:
+        run_link(links, placement, "one")
+    ask_to_cancel(acme, placement)
+    loop.turn()
+    loop.turn()
+    run = run_of(acme, placement.execution_id)
+    assert (run.state, run.code) == (ExecutionState.CANCELLED, "CANCELLED")
+    first = "succeeded" if begun else "cancelled"
+    assert steps_of(acme, placement.execution_id) == {"one": first, "two": "cancelled"}
+    assert ticket_of(placement.execution_id) is None
+    assert machine.contexts.get(placement.key) is None
+    assert len(backend_of(machine).closed) == begun
+
+
+def test_a_link_that_hangs_where_it_publishes_the_next_one_delays_no_cancel(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+) -> None:
+    links.begin("one", placement, "one")
+    links.run("one", "one", [])  # and Celery sends what follows
+    ask_to_cancel(acme, placement)
+    loop.turn()
+    assert state_of(acme, placement) == ExecutionState.CANCELLED
+    assert ticket_of(placement.execution_id) is None
+    links.end("one")
+    assert len(backend_of(machine).closed) == 1
+    with pytest.raises(Ignore):
+        run_link(links, placement, "two")
+    assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "cancelled"}
+
+
+def test_a_cancel_leaves_the_end_of_a_run_to_its_last_link(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+) -> None:
+    run_link(links, placement, "one")
+    links.begin("two", placement, "two")
+    links.run("two", "two", [])  # its outcome is written
+    ask_to_cancel(acme, placement)
+    loop.turn()
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+    links.end("two")
+    assert state_of(acme, placement) == ExecutionState.SUCCEEDED
+    assert len(backend_of(machine).closed) == 1
+
+
+# --- what was lost
+def test_a_claim_that_no_thread_works_on_is_handed_back(
+    acme: TenantRef, machine: WorkerBoot, loop: LeaseLoop, placement: Placement
+) -> None:
+    with tenant_scope(acme):
+        claim_step(placement, "one", worker="w1@test")  # its answer was lost
+    loop.turn()
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+    loop.turn()
+    ticket = ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
+    assert steps_of(acme, placement.execution_id)["one"] == "pending"
+
+
+def test_a_link_that_comes_while_the_loop_looks_is_left_alone(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+) -> None:
+    """The claim that the loop sees may be of a link that has begun since it looked for active ones."""
+
+    def begin_before_the_look(execute: Callable[..., object], sql: str, *args: object) -> object:
+        if Step._meta.db_table in sql and not begun:
+            begun.append(sql)
+            link.append(in_thread(run))
+            assert claimed.wait(20)
+        return execute(sql, *args)
+
+    def run() -> None:
+        links.begin("one", placement, "one")
+        claimed.set()
+        assert looked.wait(20)
+        links.run("one", "one", [])
+        links.end("one")
+
+    begun: list[str] = []
+    link: list[Future[None]] = []
+    claimed, looked = threading.Event(), threading.Event()
+    loop.turn()
+    with connection.execute_wrapper(begin_before_the_look):
+        loop.turn()
+    assert begun
+    looked.set()
+    link[0].result(timeout=20)
+    assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "running"}
+
+
+def test_a_context_that_opens_during_the_renewal_is_not_lost(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is placed and claimed after the renewal's statement, and so not in its answer."""
+    placed: list[Placement] = []
+
+    def place_after_renewing(boot: UUID, *, draining: bool, hears: bool) -> list[Held] | None:
+        held = renew(boot, draining=draining, hears=hears)
+        placed.append(make_placed(acme, machine))
+        links.begin("one", placed[0], "one")
+        return held
+
+    monkeypatch.setattr(lease, "renew", place_after_renewing)
+    loop.turn()
+    assert runtime_of(machine, placed[0]).alive
+    links.run("one", "one", [])
+    links.end("one")
+    assert steps_of(acme, placed[0].execution_id)["one"] == "succeeded"
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    placement: Placement,
+    active: bool,
+) -> None:
+    run_link(links, placement, "one")
+    if active:
+        links.begin("two", placement, "two")
+    runtime = runtime_of(machine, placement)
+    with tenant_scope(acme):
+        assert hand_back(placement, PlacementEnd(reason="by others", lost=True))
+    before = everything_of(acme)
+    loop.turn()
+    assert not runtime.alive
+    if active:
+        with pytest.raises(Ignore):
+            links.run("two", "two", [])
+        links.end("two")
+    assert everything_of(acme) == before
+    assert machine.contexts.get(placement.key) is None
+    assert len(backend_of(machine).closed) == 1
+
+
+def test_a_draining_worker_hands_idle_runs_back(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+) -> None:
+    run_link(links, placement, "one")
+    machine.draining.set()
+    loop.turn()
+    ticket = ticket_of(placement.execution_id)
+    assert ticket is not None
+    assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
+    assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "pending"}
+    assert machine.contexts.get(placement.key) is None
+
+
+def test_one_bad_placement_costs_neither_the_others_nor_the_loop(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    loop: LeaseLoop,
+    broker: "redis.Redis",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad, good = (make_placed(acme, machine) for _ in range(2))
+
+    def send_unless_bad(placed: Placed, *, bounded: bool) -> bool:
+        if placed.execution_id == bad.execution_id:
+            raise StopIteration
+        return send(placed, bounded=bounded)
+
+    monkeypatch.setattr(lease, "send", send_unless_bad)
+    loop.turn()
+    loop.turn()
+    assert broker.llen(machine.lane) == 1
+    assert state_of(acme, good) == ExecutionState.QUEUED
+
+
+def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
+    acme: TenantRef,
+    machine: WorkerBoot,
+    links: LinkRunner,
+    loop: LeaseLoop,
+    placement: Placement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or its step would run in a context of its own after the run has ended."""
+    run_link(links, placement, "one")
+    context = machine.contexts.get(placement.key)
+    assert context is not None
+    context.ahead = None  # its own link claims the next step
+    with tenant_scope(acme):
+        Step.objects.filter(path="two").update(state="pending", attempt=0)
+    claim = claim_step
+
+    def claim_then_cancel(*args: Any, **options: Any) -> Any:
+        claimed = claim(*args, **options)
+        ask_to_cancel(acme, placement)
+        in_thread(loop.turn).result(timeout=20)
+        return claimed
+
+    monkeypatch.setattr(links_module, "claim_step", claim_then_cancel)
+    links.begin("two", placement, "two")
+    assert machine.contexts.get(placement.key) is context
+    links.run("two", "two", [])
+    assert state_of(acme, placement) == ExecutionState.RUNNING
+    links.end("two")
+    assert (
+        state_of(acme, placement) == ExecutionState.SUCCEEDED
+    )  # it had ended before it heard of the cancel
+    assert machine.contexts.get(placement.key) is None

@@ -1,0 +1,40 @@
+"""Times, durations and messages in sentences."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from executions.explain.formatting import duration, moment, sentence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 ms"),
+        (0.1204, "120 ms"),
+        (1, "1 s"),
+        (1.388, "1.4 s"),
+        (59, "59 s"),
+        (90, "1.5 min"),
+        (3_600, "1 h"),
+        (90_000, "25 h"),
+        (604_800, "7 days"),
+    ],
+)
+def test_a_duration_has_the_unit_that_fits(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_a_moment_is_in_utc() -> None:
+    said = "2026-03-04 10:02:11 UTC"
+    assert moment(datetime(2026, 3, 4, 10, 2, 11, 120_000, tzinfo=UTC)) == said
+    east = timezone(timedelta(hours=2))
+    assert moment(datetime(2026, 3, 4, 12, 2, 11, tzinfo=east)) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("It ended", "It ended."), ("Pay?", "Pay?"), ("one\n two \t three.", "one two three.")],
+)
+def test_a_sentence_is_one_line_with_an_end(text: str, said: str) -> None:
+    assert sentence(text) == said

@@ -1,0 +1,38 @@
+"""The resources of a storm: what each tenant is given of the customer's servers."""
+
+from typing import Any
+
+from resources.services.definition_rules import Wanted
+from resources.services.definitions import create_definition
+from resources.services.secrets import put_secret
+from tenants.scope import TenantRef
+from tests.customer import Customer
+from tests.recorder import Recorder
+
+ACTOR = "storm"
+ROLE = "reporting"
+TOKEN = "storm/token+of=the&web"  # noqa: S105 - opens nothing
+
+
+def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
+    """A database by a fixed login and by minted roles, the run cache, and an HTTP service."""
+    put_secret(tenant, "reader", customer.reader.password, actor=ACTOR)
+    put_secret(tenant, "admin", customer.admin.password, actor=ACTOR)
+    put_secret(tenant, "token", TOKEN, actor=ACTOR)
+    place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
+    minted = {**place, "user": customer.admin.user, "mint": {"roles": [ROLE]}}
+    web = {"base_url": recorder.url, "auth": "bearer"}
+    for wanted in (
+        _wanted(
+            "shop", "database", {**place, "user": customer.reader.user}, {"password": "reader"}
+        ),
+        _wanted("own", "database", minted, {"password": "admin"}),
+        _wanted("scratch", "cache", {}, {}),
+        _wanted("web", "http_api", web, {"token": "token"}),
+    ):
+        create_definition(tenant, wanted, actor=ACTOR)
+
+
+def _wanted(name: str, type_: str, config: dict[str, Any], secrets: dict[str, str]) -> Wanted:
+    """Of the wider scope: blueprints narrow it as they like."""
+    return Wanted(name=name, type=type_, config=config, secrets=secrets, scope="execution")
