@@ -1,7 +1,8 @@
 """Which isolation a run gets. Pure: sync, no state, no I/O."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from foundation.errors import Conflict
 from tenants.isolation import Isolation
@@ -13,12 +14,27 @@ class IsolationUnavailable(Conflict):
     code = "isolation_unavailable"
 
 
+class IsolationReason(StrEnum):
+    """What set the weakest level that a run may get; stored with the run."""
+
+    TENANT_REQUIRES = "tenant_requires"
+    BLUEPRINT_REQUESTS = "blueprint_requests"
+    TENANT_UNTRUSTED = "tenant_untrusted"
+
+
+_SENTENCES: Mapping[str, str] = {
+    IsolationReason.TENANT_REQUIRES: "the tenant requires it",
+    IsolationReason.BLUEPRINT_REQUESTS: "the blueprint asks for it",
+    IsolationReason.TENANT_UNTRUSTED: "the tenant is not trusted, and shared is for trusted tenants",
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IsolationDecision:
-    """The level and why, stored with the run."""
+    """The level and why."""
 
     level: Isolation
-    reason: str
+    reason: IsolationReason
 
 
 def choose(
@@ -29,14 +45,11 @@ def choose(
     requested: Isolation | None = None,
 ) -> IsolationDecision:
     """The weakest available level that satisfies the tenant's requirement, its trust and the blueprint's request."""
-    floor, reason = required, f"the tenant requires {required}"
+    floor, reason = required, IsolationReason.TENANT_REQUIRES
     if requested is not None and requested.strictness > floor.strictness:
-        floor, reason = requested, f"the blueprint asks for {requested}"
+        floor, reason = requested, IsolationReason.BLUEPRINT_REQUESTS
     if not trusted and floor is Isolation.SHARED:
-        floor, reason = (
-            Isolation.PROCESS,
-            "the tenant is not trusted, and shared is for trusted tenants",
-        )
+        floor, reason = Isolation.PROCESS, IsolationReason.TENANT_UNTRUSTED
     fitting = sorted(
         (level for level in available if level.strictness >= floor.strictness),
         key=lambda x: x.strictness,
@@ -47,6 +60,12 @@ def choose(
         if not trusted and required is Isolation.SHARED:
             way_out += ", or mark the tenant as trusted ('isolane tenants set NAME --trusted')"
         raise IsolationUnavailable(
-            f"This run needs isolation {floor} or stricter ({reason}), and the workers offer {offered}. {way_out}."
+            f"This run needs isolation {floor} or stricter ({describe_reason(reason)}),"
+            f" and the workers offer {offered}. {way_out}."
         )
     return IsolationDecision(level=fitting[0], reason=reason)
+
+
+def describe_reason(code: str) -> str:
+    """Return the sentence for a stored reason; a code that is not known stands for itself."""
+    return _SENTENCES.get(code, code)

@@ -5,10 +5,22 @@ from datetime import datetime
 from typing import Any
 
 from executions.explain.formatting import duration, moment, sentence
+from executions.semantics.reasons import EndReason, QueueReason
 
 Data = Mapping[str, Any]
 _UNBILLED = " What this attempt cost is not billed."
-_PLAIN_LOSS = "worker lost"  # the reason that says no more than the event does
+# A code that is missing here stands for itself.
+_REASONS: Mapping[str, str] = {
+    EndReason.RUN_ENDED: "the run is over",
+    EndReason.PARKED: "it waits without a slot",
+    EndReason.RUNTIME_ENDED: "its runtime ended",
+    EndReason.CLAIM_UNATTENDED: "a step was claimed, and no thread ran it",
+    EndReason.CLOSE_UNWRITTEN: "its end was not written",
+    EndReason.WORKER_DRAINING: "the worker was draining",
+    EndReason.WORKER_STOPPED: "the worker was stopped",
+    EndReason.WORKER_LOST: "the worker was lost",
+    QueueReason.WAKE_TIME: "its time has come",
+}
 
 
 def describe_event(kind: str, step: str, data: Data) -> str:
@@ -25,12 +37,12 @@ def _queued(_: str, data: Data) -> str:
     match data.get("reason"):
         case None:
             return "Submitted"
-        case "approved" | "rejected" as answer:
+        case QueueReason.APPROVED | QueueReason.REJECTED as answer:
             return f"The question was {answer}; the run waits for a slot"
-        case "expired":
+        case QueueReason.EXPIRED:
             return "Nobody answered in time; the run waits for a slot"
-        case reason:
-            return f"The run waits for a slot: {reason}"
+        case _:
+            return f"The run waits for a slot: {_reason(data)}"
 
 
 def _waiting(_: str, data: Data) -> str:
@@ -44,7 +56,7 @@ def _suspended(step: str, data: Data) -> str:
 
 def _ended(how: str) -> "Teller":
     def tell_end(_: str, data: Data) -> str:
-        reason = f" ({data['reason']})" if "reason" in data else ""
+        reason = f" ({_reason(data)})" if "reason" in data else ""
         return f"The run {how}{_code(data)}{reason}"
 
     return tell_end
@@ -119,29 +131,28 @@ def _began(_: str, data: Data) -> str:
 
 
 def _lost(step: str, data: Data) -> str:
-    reason = data.get("reason", _PLAIN_LOSS)
-    if reason == _PLAIN_LOSS:
+    if data.get("reason", EndReason.WORKER_LOST) == EndReason.WORKER_LOST:
         happened = f"{_the_worker(data)} was lost"
     else:
-        happened = f"{_the_worker(data)} lost the run ({reason})"
+        happened = f"{_the_worker(data)} lost the run ({_reason(data)})"
     return happened + _cut(step, data)
 
 
 def _handed_over(step: str, data: Data) -> str:
-    reason = f" ({data['reason']})" if "reason" in data else ""
+    reason = f" ({_reason(data)})" if "reason" in data else ""
     happened = f"{_the_worker(data)} handed the run over{reason}"
     return happened + _cut(step, data)
 
 
 def _placement_ended(step: str, data: Data) -> str:
     """As events before `placement.lost` and `placement.handed_over` have it."""
-    reason = f": {data['reason']}" if "reason" in data else ""
+    reason = f": {_reason(data)}" if "reason" in data else ""
     return f"The placement ended{reason}{_cut(step, data)}"
 
 
 def _restarted(_: str, data: Data) -> str:
-    why = data.get("reason", "its runtime ended")
-    return f"The run goes on in a new context on the same worker, since {why}{_placement(data)}"
+    reason = _reason(data) or _REASONS[EndReason.RUNTIME_ENDED]
+    return f"The run goes on in a new context on the same worker, since {reason}{_placement(data)}"
 
 
 def _refused(step: str, data: Data) -> str:
@@ -156,6 +167,11 @@ def _refused(step: str, data: Data) -> str:
 
 
 # --- parts of sentences
+def _reason(data: Data) -> str:
+    code = str(data.get("reason", ""))
+    return _REASONS.get(code, code)
+
+
 def _failure(step: str, data: Data) -> str:
     silence = f", whose question {data['approval']} nobody answered," if "approval" in data else ""
     return f"Step {step}{silence} failed{_code(data)}{_after(data)}{_attempt(data)}"

@@ -51,8 +51,8 @@ class Execution(models.Model):
     last_log = models.IntegerField(
         default=0, db_default=0, help_text="The number of the newest log line."
     )
-    placed = models.IntegerField(
-        default=0, db_default=0, help_text="The newest placement that its events tell of."
+    announced_epoch = models.IntegerField(
+        default=0, db_default=0, help_text="The newest placement that its events name."
     )
     wake_at = models.DateTimeField(
         null=True, help_text="Until when it waits, without a slot, before it goes on."

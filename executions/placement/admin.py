@@ -28,7 +28,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
 class WorkerAdmin(ReadOnlyAdmin):
     """Who serves the queue."""
 
-    list_display = ("node_name", "capacity", "started_at", "lease_until", "draining", "hears")
+    list_display = ("node_name", "capacity", "started_at", "lease_until", "draining", "reachable")
 
 
 @admin.register(Ticket)

@@ -37,7 +37,7 @@ SNAPSHOT = """
 WITH RECURSIVE free_worker AS (
     SELECT w.boot, w.lane, w.capacity - count(t.execution_id) AS free, w.catalogue_id AS catalogue, w.isolation_levels
     FROM placement_worker w LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = 'placed'
-    WHERE w.lease_until > now() AND NOT w.draining AND w.hears
+    WHERE w.lease_until > now() AND NOT w.draining AND w.reachable
     GROUP BY w.boot HAVING w.capacity > count(t.execution_id)
 ), offer AS (
     SELECT DISTINCT catalogue, jsonb_array_elements_text(isolation_levels) AS level FROM free_worker

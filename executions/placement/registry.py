@@ -25,7 +25,8 @@ from tenants.isolation import Isolation
 RENEW = """
 WITH me AS (
     UPDATE placement_worker
-    SET lease_until = now() + make_interval(secs => %(lease)s), draining = draining OR %(draining)s, hears = %(hears)s
+    SET lease_until = now() + make_interval(secs => %(lease)s), draining = draining OR %(draining)s,
+        reachable = %(reachable)s
     WHERE boot = %(boot)s AND lease_until > now() RETURNING boot
 )
 SELECT me.boot, t.execution_id, t.tenant_id, t.epoch, t.cancel_requested, coalesce(t.deadline <= now(), false)
@@ -86,13 +87,13 @@ def register(
     )
 
 
-def renew(boot: UUID, *, draining: bool, hears: bool = True) -> list[Held] | None:
+def renew(boot: UUID, *, draining: bool, reachable: bool = True) -> list[Held] | None:
     """Renew the lease and return what this boot holds, in one statement; none means that it is no longer ours."""
     told: dict[str, UUID | int | bool] = {
         "boot": boot,
         "lease": settings.LEASE_SECONDS,
         "draining": draining,
-        "hears": hears,
+        "reachable": reachable,
     }
     with connection.cursor() as cursor:
         cursor.execute(RENEW, told)

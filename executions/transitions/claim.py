@@ -41,7 +41,7 @@ WITH {FENCE_UNLESS_CANCELLED}, {LOCKED_RUN}, step AS (
 ), run AS (
     UPDATE executions_execution e
     SET state = 'running', started_at = coalesce(e.started_at, now()), worker = %(worker)s::text, message = '',
-        placed = %(epoch)s::int, last_event = e.last_event + 1 + locked.unseen::int
+        announced_epoch = %(epoch)s::int, last_event = e.last_event + 1 + locked.unseen::int
     FROM step, locked WHERE e.id = step.execution_id
     RETURNING e.id, e.last_event, e.version, locked.unseen
 ), event AS (

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from executions.semantics.reasons import EndReason
 from executions.semantics.resource_tracker import TrackedResource
 from executions.states import (
     EXECUTION_TRANSITIONS,
@@ -40,10 +41,10 @@ WITH fence AS (
     DELETE FROM public.placement_ticket t USING executions_execution e
     WHERE t.execution_id = %(execution)s::uuid AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid
       AND t.state = 'placed' AND e.id = t.execution_id AND e.outcome <> ''
-    RETURNING t.execution_id, e.placed <> %(epoch)s::int AS unseen
+    RETURNING t.execution_id, e.announced_epoch <> %(epoch)s::int AS unseen
 ), run AS (
     UPDATE executions_execution e
-    SET state = e.outcome, finished_at = now(), next_step = '', placed = %(epoch)s::int,
+    SET state = e.outcome, finished_at = now(), next_step = '', announced_epoch = %(epoch)s::int,
         last_event = e.last_event + 1 + fence.unseen::int + %(lost)s::bool::int,
         message = CASE e.outcome WHEN 'cancelled' THEN coalesce((
             SELECT nullif(asked.data ->> 'message', '') FROM executions_executionevent asked
@@ -89,7 +90,7 @@ WITH {FENCE_TO_RELEASE}, {LOCKED_RUN}, ticket AS (
     UPDATE executions_execution e
     SET state = CASE WHEN ticket.wake_at IS NULL THEN 'queued'
                      WHEN ticket.question = '' THEN 'waiting' ELSE 'suspended' END,
-        last_event = e.last_event + 1 + ticket.unseen::int + ticket.lost_asleep::int, placed = %(epoch)s::int,
+        last_event = e.last_event + 1 + ticket.unseen::int + ticket.lost_asleep::int, announced_epoch = %(epoch)s::int,
         losses = e.losses + %(counted)s::bool::int
     FROM ticket WHERE e.id = ticket.execution_id AND e.state = ANY(%(requeueable)s::text[])
     RETURNING e.id, e.state, e.last_event
@@ -200,17 +201,22 @@ UNKNOWN = Settlement()
 class PlacementEnd:
     """Why a placement ends, as the run's events say."""
 
-    reason: str
+    reason: EndReason
     lost: bool = False  # its worker is gone, or could not go on with it
     by: str = ""  # the node name of who ends it, if that is not its own worker
 
     def parameters(self, placement: Placement) -> dict[str, Any]:
         """What the statements write."""
-        told = {"reason": self.reason, "lost": self.lost, "by": self.by, "worker": placement.worker}
+        told = {
+            "reason": self.reason.value,
+            "lost": self.lost,
+            "by": self.by,
+            "worker": placement.worker,
+        }
         return {**placement.parameters(), **told}
 
 
-OVER = PlacementEnd(reason="the run is over")
+OVER = PlacementEnd(reason=EndReason.RUN_ENDED)
 
 
 def close_execution(
@@ -248,10 +254,10 @@ def hand_back(
 
 
 def restart(
-    placement: Placement, *, reason: str, settlement: Settlement | None = UNKNOWN
+    placement: Placement, *, reason: EndReason, settlement: Settlement | None = UNKNOWN
 ) -> int | None:
     """Begin a new placement on the same worker; returns its epoch, none if the fence refused."""
-    row = _fetch(RESTART, {**placement.parameters(), "reason": reason}, settlement)
+    row = _fetch(RESTART, {**placement.parameters(), "reason": reason.value}, settlement)
     return row[0] if row else None
 
 

@@ -39,7 +39,7 @@ FENCE_TO_RELEASE = _FENCE.format(condition=" AND NOT cancel_requested", lock="NO
 # The run is locked before its step is looked at, so that of two writers the second sees what the first has written.
 LOCKED_RUN = """
 locked AS (
-    SELECT e.id, e.state, e.version, e.next_step, e.wake_at, e.question, e.placed <> %(epoch)s::int AS unseen
+    SELECT e.id, e.state, e.version, e.next_step, e.wake_at, e.question, e.announced_epoch <> %(epoch)s::int AS unseen
     FROM executions_execution e JOIN fence ON e.id = fence.execution_id
     WHERE e.id = %(execution)s::uuid AND e.outcome = '' FOR NO KEY UPDATE OF e
 )"""

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from executions.semantics.reasons import QueueReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.fence import fetch_row
 
@@ -52,7 +53,7 @@ SELECT id FROM run"""
 
 EXPLAIN_WAITING = """
 UPDATE executions_execution SET message = %(message)s::text
-WHERE id = %(execution)s::uuid AND state = 'queued' AND outcome = '' AND message <> %(message)s::text RETURNING id"""
+WHERE id = %(execution)s::uuid AND state = 'queued' AND outcome = '' AND message = '' RETURNING id"""
 
 # With nothing left to run, the wake-up ends the run itself, without a placement.
 WAKE = """
@@ -79,7 +80,7 @@ WITH due AS (
     RETURNING e.id, e.state, e.last_event
 ), event AS (
     INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT id, last_event, now(), 'execution.' || state, '', jsonb_build_object('reason', 'its time has come') FROM run
+    SELECT id, last_event, now(), 'execution.' || state, '', jsonb_build_object('reason', %(reason)s::text) FROM run
 )
 SELECT state FROM run"""
 
@@ -97,11 +98,11 @@ def end_waiting(execution_id: UUID, outcome: ExecutionState, *, code: str, messa
 
 
 def explain_waiting(execution_id: UUID, message: str) -> bool:
-    """Say why a run waits; the first claim clears it. False if that has been said already."""
+    """Write why a run waits, once; the first claim clears it. False if it was written before."""
     return fetch_row(EXPLAIN_WAITING, {"execution": execution_id, "message": message}) is not None
 
 
 def wake(execution_id: UUID) -> ExecutionState | None:
     """Queue a parked run whose time has come, or end it if nothing is left; none if there is nothing to wake."""
-    row = fetch_row(WAKE, {"execution": execution_id})
+    row = fetch_row(WAKE, {"execution": execution_id, "reason": QueueReason.WAKE_TIME.value})
     return ExecutionState(row[0]) if row else None

@@ -21,6 +21,7 @@ from kombu import Exchange, Queue
 
 from executions.placement.models import Worker
 from executions.placement.registry import register, stop_placing, store_catalogue
+from executions.semantics.reasons import EndReason
 from executions.transitions.close import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.drain import Drain
@@ -240,9 +241,9 @@ def _end_own_boot(machine: WorkerBoot) -> None:
         worker = Worker.objects.filter(boot=machine.boot).first()
     if worker is None:
         return
-    end_boot(worker, PlacementEnd(reason="worker drained"))
+    end_boot(worker, PlacementEnd(reason=EndReason.WORKER_STOPPED))
     with platform_scope():
         is_left = Worker.objects.filter(boot=machine.boot).exists()
     if is_left:  # somebody was placing a run here at this very moment
-        end_boot(worker, PlacementEnd(reason="worker drained"))
+        end_boot(worker, PlacementEnd(reason=EndReason.WORKER_STOPPED))
     sweep(LAST_SWEEP_SECONDS)  # it may have been the last worker

@@ -2,7 +2,7 @@
 
 from executions.placement.registry import living
 from orchestrator.norp.stand import NotRun
-from resources.levels import IsolationUnavailable, choose
+from resources.levels import IsolationUnavailable, choose, describe_reason
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope
@@ -35,4 +35,6 @@ def _refusal(level: Isolation, tenant: Tenant, offered: frozenset[Isolation]) ->
         )
     except IsolationUnavailable as error:
         return error.detail
-    return "" if decision.level is level else f"it would get {decision.level}: {decision.reason}"
+    if decision.level is level:
+        return ""
+    return f"it would get {decision.level}: {describe_reason(decision.reason)}"

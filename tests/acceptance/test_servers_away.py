@@ -129,7 +129,7 @@ def test_a_worker_is_stopped_while_the_broker_is_away(stack: OwnStack, runs: Run
         for tenant, run in under_way:
             wait_for(partial(_first_has_ended, stack, tenant, run), "the first step to end")
         assert stack.worker.stop() == 0
-        assert "worker drained" in stack.worker.log()  # it has handed over what it held
+        assert "worker_stopped" in stack.worker.log()  # it has handed over what it held
     stack.worker.start()
     runs.all_succeed()
 

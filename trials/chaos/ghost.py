@@ -11,6 +11,7 @@ from uuid import uuid4
 from executions.models import Execution
 from executions.placement.models import Ticket
 from executions.placement.run_scope import run_scope
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.claim import Claim, claim_step
 from executions.transitions.close import (
@@ -24,7 +25,7 @@ from executions.transitions.fence import Placement
 from isolane.results import Code
 
 NAME = "ghost"
-GONE = PlacementEnd(reason="a ghost gave it back")
+GONE = PlacementEnd(reason=EndReason.WORKER_STOPPED)
 
 
 def let_in(ticket: Ticket) -> Iterator[str]:
@@ -53,6 +54,6 @@ def _writes(whose: Placement, step: str) -> dict[str, Callable[[], bool]]:
             whose, ExecutionState.FAILED, code=Code.UNKNOWN_ERROR, message=NAME
         ),
         "close": lambda: close_execution(whose) is not None,
-        "restart": lambda: restart(whose, reason=NAME) is not None,
+        "restart": lambda: restart(whose, reason=EndReason.RUNTIME_ENDED) is not None,
         "hand back": lambda: hand_back(whose, GONE) is not None,
     }

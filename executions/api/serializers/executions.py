@@ -10,6 +10,7 @@ from executions.models import Execution, Step
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from foundation.serializers import StrictSerializer
+from resources.levels import describe_reason
 
 MAX_LABELS = 20  # that one list is narrowed by
 ANY_OBJECT = {"type": "object", "additionalProperties": True}
@@ -81,6 +82,14 @@ class AmountsField(serializers.Field[Any, Any, dict[str, str], Any]):
         return {kind: amount_text(amount) for kind, amount in sorted(value.items())}
 
 
+class IsolationReasonField(serializers.CharField):
+    """A stored reason, shown as a sentence."""
+
+    def to_representation(self, value: str) -> str:
+        """Return the sentence."""
+        return describe_reason(value)
+
+
 class StepSerializer(serializers.ModelSerializer[Step]):
     """One step of a run."""
 
@@ -109,6 +118,7 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     version = serializers.IntegerField(source="blueprint_version.number")
     labels = ObjectField()
     costs = AmountsField()
+    isolation_reason = IsolationReasonField(read_only=True)
     steps_done = serializers.IntegerField()
     steps_total = serializers.IntegerField()
 

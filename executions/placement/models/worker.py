@@ -22,8 +22,8 @@ class Worker(HasRights, models.Model):
     started_at = models.DateTimeField(auto_now_add=True)
     lease_until = models.DateTimeField()
     draining = models.BooleanField(default=False)
-    hears = models.BooleanField(
-        default=True, db_default=True, help_text="Whether what is sent to its lane arrives."
+    reachable = models.BooleanField(
+        default=True, db_default=True, help_text="Messages sent to its lane arrive."
     )
 
     class Meta:

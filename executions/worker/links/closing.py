@@ -14,6 +14,7 @@ from executions.placement.run_scope import run_scope
 from executions.selectors.active_run import InterruptedStep, interrupted_step, load_run
 from executions.semantics.attempt import OVERDUE, Attempt
 from executions.semantics.decisions import after_loss
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.close import (
@@ -67,14 +68,14 @@ def _leave(context: OpenContext) -> ExecutionState | None:
     if context.exit is not Exit.PARKED:
         return close_execution(context.placement, settlement)
     return hand_back(
-        context.placement, PlacementEnd(reason="waits without a slot"), settlement=settlement
+        context.placement, PlacementEnd(reason=EndReason.PARKED), settlement=settlement
     )
 
 
 def _restart(machine: WorkerBoot, context: OpenContext) -> None:
     """The runtime is dead and the run goes on: a new placement here, from the checkpoint."""
     placement = context.placement
-    epoch = restart(placement, reason="its runtime ended", settlement=settlement_of(context))
+    epoch = restart(placement, reason=EndReason.RUNTIME_ENDED, settlement=settlement_of(context))
     if epoch is None:
         note_refusal(placement, "close")
         return  # cancelled meanwhile, or over: the loop ends it

@@ -18,6 +18,7 @@ from executions.placement.admission import Placed
 from executions.placement.dispatch import send
 from executions.placement.registry import Held, renew
 from executions.placement.run_scope import run_scope
+from executions.semantics.reasons import EndReason
 from executions.states import StepState
 from executions.transitions.close import UNKNOWN, PlacementEnd, Settlement
 from executions.transitions.fence import Placement
@@ -33,7 +34,7 @@ from tenants.scope import platform_scope
 
 RESEND_AFTER_SECONDS = 2.0
 EXIT_FENCED = 75  # EX_TEMPFAIL: restart me
-DRAINING = PlacementEnd(reason="worker draining")
+DRAINING = PlacementEnd(reason=EndReason.WORKER_DRAINING)
 logger = logging.getLogger(__name__)
 
 
@@ -57,7 +58,7 @@ class LeaseLoop(Periodic):
             held = renew(
                 self._machine.boot,
                 draining=self._machine.draining.is_set(),
-                hears=self._machine.echo.is_sure,
+                reachable=self._machine.echo.is_sure,
             )
         if held is None:
             self._drop_everything()
@@ -102,9 +103,9 @@ class LeaseLoop(Periodic):
             # An earlier close could not be written.
             self._later(placement, partial(close_context, self._machine, context))
         elif ticket.cancel_requested:
-            self._end(placement, PlacementEnd(reason="cancelled"), cancel=True)
+            self._end(placement, PlacementEnd(reason=EndReason.CANCELLED), cancel=True)
         elif ticket.overdue:
-            self._end(placement, PlacementEnd(reason="overdue"), overdue=True)
+            self._end(placement, PlacementEnd(reason=EndReason.OVERDUE), overdue=True)
         elif self._machine.draining.is_set():
             self._end(placement, DRAINING)
         elif contexts.idle_seconds(placement.key) >= RESEND_AFTER_SECONDS:
@@ -124,9 +125,9 @@ class LeaseLoop(Periodic):
             return  # a link has come meanwhile: the claim may be its own
         contexts.restart_idle(placement.key)
         if outcome or wake_at:
-            self._end(placement, PlacementEnd(reason="its end was not written"))
+            self._end(placement, PlacementEnd(reason=EndReason.CLOSE_UNWRITTEN))
         elif claimed and not (context and context.ahead):
-            self._end(placement, PlacementEnd(reason="claimed, but active in no thread", lost=True))
+            self._end(placement, PlacementEnd(reason=EndReason.CLAIM_UNATTENDED, lost=True))
         elif not self._broker_away:
             self._send(placement)
 

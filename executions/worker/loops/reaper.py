@@ -10,6 +10,7 @@ from django.db import Error as DatabaseError
 
 from executions.placement.models import Worker
 from executions.placement.registry import Held, held_by, lapsed, remove
+from executions.semantics.reasons import EndReason
 from executions.transitions.close import PlacementEnd
 from executions.transitions.fence import Placement
 from executions.worker.lanes import delete_lane
@@ -27,7 +28,7 @@ def reap(by: str) -> int:
         boots = lapsed()
     for worker in boots:
         try:
-            end_boot(worker, PlacementEnd(reason="worker lost", lost=True, by=by))
+            end_boot(worker, PlacementEnd(reason=EndReason.WORKER_LOST, lost=True, by=by))
         except DatabaseError:
             raise
         except Exception:

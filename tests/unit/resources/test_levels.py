@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from resources.levels import IsolationUnavailable, choose
+from resources.levels import IsolationReason, IsolationUnavailable, choose, describe_reason
 from tenants.isolation import Isolation
 
 SHARED, PROCESS, DOCKER, KUBERNETES = Isolation
@@ -29,8 +29,12 @@ def test_the_weakest_that_is_strict_enough(
 
 def test_the_reason_says_what_decided() -> None:
     everything = set(Isolation)
-    assert "requires docker" in choose(required=DOCKER, trusted=False, available=everything).reason
-    assert "not trusted" in choose(required=SHARED, trusted=False, available=everything).reason
+    decided = choose(required=DOCKER, trusted=False, available=everything)
+    assert decided.reason is IsolationReason.TENANT_REQUIRES
+    decided = choose(required=SHARED, trusted=False, available=everything)
+    assert decided.reason is IsolationReason.TENANT_UNTRUSTED
+    assert "not trusted" in describe_reason(decided.reason)
+    assert describe_reason("of a later version") == "of a later version"
 
 
 @pytest.mark.parametrize(
@@ -62,32 +66,38 @@ def test_an_untrusted_tenant_never_shares(required: Isolation, available: Isolat
 @pytest.mark.parametrize(
     ("required", "requested", "trusted", "expected", "reason"),
     [
-        (SHARED, DOCKER, True, DOCKER, "the blueprint asks for docker"),
+        (SHARED, DOCKER, True, DOCKER, IsolationReason.BLUEPRINT_REQUESTS),
         (
             DOCKER,
             PROCESS,
             True,
             DOCKER,
-            "the tenant requires docker",
+            IsolationReason.TENANT_REQUIRES,
         ),  # never weaker than the tenant's
-        (DOCKER, DOCKER, True, DOCKER, "the tenant requires docker"),
-        (SHARED, SHARED, True, SHARED, "the tenant requires shared"),
-        (SHARED, SHARED, False, PROCESS, "the tenant is not trusted"),
-        (SHARED, KUBERNETES, False, KUBERNETES, "the blueprint asks for kubernetes"),
+        (DOCKER, DOCKER, True, DOCKER, IsolationReason.TENANT_REQUIRES),
+        (SHARED, SHARED, True, SHARED, IsolationReason.TENANT_REQUIRES),
+        (SHARED, SHARED, False, PROCESS, IsolationReason.TENANT_UNTRUSTED),
+        (SHARED, KUBERNETES, False, KUBERNETES, IsolationReason.BLUEPRINT_REQUESTS),
     ],
 )
 def test_the_stricter_of_requirement_and_request_wins(
-    required: Isolation, requested: Isolation, trusted: bool, expected: Isolation, reason: str
+    required: Isolation,
+    requested: Isolation,
+    trusted: bool,
+    expected: Isolation,
+    reason: IsolationReason,
 ) -> None:
     decision = choose(
         required=required, trusted=trusted, available=set(Isolation), requested=requested
     )
     assert decision.level is expected
-    assert decision.reason.startswith(reason)
+    assert decision.reason is reason
 
 
 def test_a_request_that_nobody_can_meet_is_refused_with_the_reason() -> None:
-    with pytest.raises(IsolationUnavailable, match="blueprint asks for docker") as refused:
+    with pytest.raises(
+        IsolationUnavailable, match=r"isolation docker or stricter \(the blueprint asks for it"
+    ) as refused:
         choose(required=SHARED, trusted=True, available={SHARED, PROCESS}, requested=DOCKER)
     assert "trusted" not in str(refused.value)
 

@@ -17,7 +17,7 @@ AT = datetime(2026, 3, 4, 10, 2, 11, 120_000, tzinfo=UTC)
 HAPPENED: list[tuple[str, str, dict[str, Any]]] = [
     ("placement.began", "", {"epoch": 1, "worker": "w1@host"}),
     ("step.started", "fetch", {"attempt": 1, "epoch": 1, "worker": "w1@host"}),
-    ("placement.lost", "fetch", {"epoch": 1, "reason": "worker lost", "worker": "w1@host", "unbilled": True}),
+    ("placement.lost", "fetch", {"epoch": 1, "reason": "worker_lost", "worker": "w1@host", "unbilled": True}),
     ("fence.refused", "fetch", {"epoch": 1, "worker": "w1@host", "what": "checkpoint"}),
     ("order.blessed", "fetch", {"by": "nobody"}),
 ]  # fmt: skip

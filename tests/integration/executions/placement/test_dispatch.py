@@ -14,6 +14,7 @@ from django.db import OperationalError
 from executions.placement import dispatch
 from executions.placement.admission import Placed
 from executions.placement.dispatch import admit_and_send
+from executions.semantics.reasons import EndReason
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
@@ -177,7 +178,7 @@ def test_messages_of_two_placements_are_told_apart_by_their_epochs(
     admit_and_send()
     with tenant_scope(acme):
         old = Placement(tenant_id=acme.id, execution_id=run_id, epoch=1, boot=machine.boot)
-        assert hand_back(old, PlacementEnd(reason="test", lost=True))
+        assert hand_back(old, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     admit_and_send()
     epochs = [
         body(found)[0][2] for found in messages(broker, machine) if str(run_id) in str(body(found))

@@ -4,6 +4,7 @@ import pytest
 
 from executions.models import ResourceRecord
 from executions.selectors.resource_records import unclean
+from executions.semantics.reasons import EndReason
 from executions.services.abandoned_resources import abandon_leftover
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
@@ -45,7 +46,7 @@ def test_what_is_given_up_is_forgotten_and_its_record_says_by_whom(
     with pytest.raises(NotFound):
         abandon_leftover(acme, ROLE, actor="ann")  # its placement still has it
     with tenant_scope(acme):
-        hand_back(left["acme"], PlacementEnd(reason="tests", lost=True))
+        hand_back(left["acme"], PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     abandon_leftover(acme, ROLE, actor="ann")
     assert issued() == [globex.id]
     with tenant_scope(acme):
@@ -69,7 +70,7 @@ def test_over_http_an_administrator_may(
     acme: TenantRef, globex: TenantRef, left: dict[str, Placement]
 ) -> None:
     with tenant_scope(acme):
-        hand_back(left["acme"], PlacementEnd(reason="tests", lost=True))
+        hand_back(left["acme"], PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     path, body = "/api/v1/executions/unclean/abandon", {"resource_id": ROLE}
     author = program(acme, role=Role.AUTHOR)
     problem(author.post(path, body, content_type="application/json"), 403, "permission_denied")

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from executions.models import Execution, Step
 from executions.placement.models import Due, DueKind
+from executions.semantics.reasons import EndReason
 from executions.services import waking
 from executions.services.offboarding import advance_deletion
 from executions.services.waking import wake_due
@@ -50,7 +51,7 @@ def park(tenant: TenantRef, machine: WorkerBoot, *, due: bool, last: bool = Fals
         Execution.objects.filter(pk=placement.execution_id).update(
             wake_at=Now() - HOUR if due else Now() + HOUR, next_step="" if last else "two"
         )
-        assert hand_back(placement, PlacementEnd(reason="waits"))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.PARKED))
     return placement
 
 

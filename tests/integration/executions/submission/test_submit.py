@@ -16,7 +16,7 @@ from executions.states import ExecutionState, TicketState
 from executions.submission.submit import replay, submit
 from executions.worker.boot import WorkerBoot
 from foundation.errors import InvalidInput, NotFound
-from resources.levels import IsolationUnavailable
+from resources.levels import IsolationReason, IsolationUnavailable
 from tenants.models import Tenant
 from tenants.scope import TenantNotActive, TenantRef, platform_scope, tenant_scope
 from tenants.statuses import TenantStatus
@@ -180,17 +180,19 @@ def test_labels_express_and_the_time_of_a_run(acme: TenantRef, machine: WorkerBo
 @pytest.mark.usefixtures("neighbour")
 def test_the_isolation_that_a_blueprint_asks_for(acme: TenantRef, machine: WorkerBoot) -> None:
     run = publish_and_submit(acme, isolation="shared")
-    assert (run.isolation, run.isolation_reason) == ("shared", "the tenant requires shared")
+    assert (run.isolation, run.isolation_reason) == ("shared", IsolationReason.TENANT_REQUIRES)
     with platform_scope():
         Worker.objects.update(isolation_levels=["shared", "process", "docker"])
     run = publish_and_submit(acme, isolation="docker")
-    assert (run.isolation, run.isolation_reason) == ("docker", "the blueprint asks for docker")
+    assert (run.isolation, run.isolation_reason) == ("docker", IsolationReason.BLUEPRINT_REQUESTS)
     assert getattr(ticket_of(run.id), "isolation", None) == "docker"
 
 
 @pytest.mark.usefixtures("neighbour")
 def test_an_isolation_that_nobody_offers_is_refused(acme: TenantRef, machine: WorkerBoot) -> None:
-    with pytest.raises(IsolationUnavailable, match="the blueprint asks for kubernetes"):
+    with pytest.raises(
+        IsolationUnavailable, match=r"isolation kubernetes or stricter \(the blueprint asks for it"
+    ):
         publish_and_submit(acme, isolation="kubernetes")
     assert everything_of(acme) == NOTHING
 

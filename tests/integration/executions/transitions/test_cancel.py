@@ -4,6 +4,7 @@ import pytest
 from django.db.models.functions import Now
 
 from executions.models import Execution, ExecutionEvent, Step
+from executions.semantics.reasons import EndReason
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.submission.submit import AlreadyEnded, request_cancel
@@ -94,7 +95,7 @@ def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
         claim_step(placement, "one", worker="w1@test")
         Step.objects.filter(path="one").update(state=state)
         Execution.objects.update(wake_at=Now())
-        assert hand_back(placement, PlacementEnd(reason="test"))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED))
         assert due_of(placement.execution_id) is not None
         assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.CANCELLED
     run = run_of(acme, placement.execution_id)

@@ -15,6 +15,7 @@ from executions.blueprints.plan import plan
 from executions.models import Execution, MonthlyCost, Step
 from executions.semantics.attempt_record import LogLine
 from executions.semantics.decisions import Checkpoint, after_step
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import Written, write_checkpoint
 from executions.transitions.claim import claim_step
@@ -198,7 +199,7 @@ def test_a_failure_is_kept_with_step_and_run(acme: TenantRef, claimed: Placement
 
 def test_after_the_epoch_was_raised_nothing_is_written(acme: TenantRef, claimed: Placement) -> None:
     with tenant_scope(acme):
-        hand_back(claimed, PlacementEnd(reason="test", lost=True))
+        hand_back(claimed, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     before = everything_of(acme)
     assert not write(acme, claimed, done())
     assert everything_of(acme) == before

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from executions.models import Execution, Step
 from executions.placement.models import Ticket
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
@@ -131,7 +132,7 @@ def test_a_step_that_ended_under_an_older_epoch_is_done(
     with tenant_scope(acme):
         Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
         Execution.objects.update(next_step="two")
-        hand_back(placement, PlacementEnd(reason="test", lost=True))
+        hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, again) is Refusal.DONE
     assert claimed(acme, again, "two").attempt == 1
@@ -143,7 +144,7 @@ def test_a_lost_claim_is_claimed_again_under_the_next_epoch_and_uses_no_attempt(
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
-        hand_back(placement, PlacementEnd(reason="test", lost=True))
+        hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     again = place(acme, placement.execution_id, machine)
     assert claim(acme, placement) is Refusal.STALE
     assert claimed(acme, again).attempt == 1

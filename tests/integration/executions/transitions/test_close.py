@@ -14,6 +14,7 @@ from executions.blueprints.plan import plan
 from executions.models import Approval, Execution, ExecutionEvent, Step
 from executions.placement.models import Ticket
 from executions.semantics.decisions import after_step
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint
@@ -75,7 +76,7 @@ def give_back(
     tenant: TenantRef, placement: Placement, *, lost: bool = True
 ) -> ExecutionState | None:
     with tenant_scope(tenant):
-        return hand_back(placement, PlacementEnd(reason="worker lost", lost=lost))
+        return hand_back(placement, PlacementEnd(reason=EndReason.WORKER_LOST, lost=lost))
 
 
 def time_out(tenant: TenantRef, placement: Placement) -> bool:
@@ -270,7 +271,7 @@ def test_a_cut_attempt_is_not_used_up_and_its_costs_are_said_to_be_unbilled(
     assert event is not None
     kind = "placement.lost" if lost else "placement.handed_over"
     assert (event.kind, event.step) == (kind, "one")
-    assert event.data == {"epoch": 1, "reason": "worker lost", "unbilled": True}
+    assert event.data == {"epoch": 1, "reason": EndReason.WORKER_LOST, "unbilled": True}
 
 
 def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
@@ -288,7 +289,10 @@ def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
     with tenant_scope(acme):
         event = ExecutionEvent.objects.order_by("sequence").last()
     assert event is not None
-    assert event.data == {"epoch": 1, "reason": "worker lost"}  # its attempt has been billed
+    assert event.data == {
+        "epoch": 1,
+        "reason": EndReason.WORKER_LOST,
+    }  # its attempt has been billed
 
 
 def test_the_time_that_is_left_is_kept_for_the_next_placement(
@@ -338,7 +342,7 @@ def test_a_restart_raises_the_epoch_and_keeps_slot_and_deadline(
 ) -> None:
     before = ticket_of(claimed.execution_id)
     with tenant_scope(acme):
-        assert restart(claimed, reason="test") == 2
+        assert restart(claimed, reason=EndReason.WORKER_STOPPED) == 2
     after = ticket_of(claimed.execution_id)
     assert before is not None
     assert after is not None
@@ -346,7 +350,7 @@ def test_a_restart_raises_the_epoch_and_keeps_slot_and_deadline(
     assert after.deadline == before.deadline
     assert events_of(acme, claimed.execution_id)[-1] == "context.restarted"
     with tenant_scope(acme):
-        assert restart(claimed, reason="test") is None
+        assert restart(claimed, reason=EndReason.WORKER_STOPPED) is None
 
 
 def test_nothing_is_restarted_that_is_to_be_cancelled_is_over_or_waits(
@@ -359,9 +363,9 @@ def test_nothing_is_restarted_that_is_to_be_cancelled_is_over_or_waits(
         Execution.objects.filter(pk=waiting.execution_id).update(wake_at=Now())
         before = everything_of(acme)
         for placement in (cancelled, over, waiting):
-            assert restart(placement, reason="test") is None
+            assert restart(placement, reason=EndReason.WORKER_STOPPED) is None
     with tenant_scope(globex):
-        assert restart(foreign, reason="test") is None
+        assert restart(foreign, reason=EndReason.WORKER_STOPPED) is None
     assert everything_of(acme) == before
 
 

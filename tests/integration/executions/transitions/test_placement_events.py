@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from executions.models import Execution, ExecutionEvent
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
@@ -23,7 +24,7 @@ from isolane.results import Code
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, everything_of, make_placed, place
 
-LOST = PlacementEnd(reason="worker lost", lost=True, by="w2@test")
+LOST = PlacementEnd(reason=EndReason.WORKER_LOST, lost=True, by="w2@test")
 pytestmark = pytest.mark.usefixtures("neighbour")
 
 
@@ -70,7 +71,7 @@ def test_a_new_context_on_the_same_worker_is_a_placement_of_its_own(
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
-        assert restart(placement, reason="its runtime ended") == 2
+        assert restart(placement, reason=EndReason.RUNTIME_ENDED) == 2
     claim(acme, replace(placement, epoch=2))
     assert [kind for kind, _ in told(acme, placement)] == [
         "placement.began", "step.started", "context.restarted", "placement.began", "step.started",
@@ -81,10 +82,13 @@ def test_a_placement_that_was_never_claimed_is_told_of_when_it_ends(
     acme: TenantRef, placement: Placement
 ) -> None:
     with tenant_scope(acme):
-        hand_back(placement, PlacementEnd(reason="worker draining"))
+        hand_back(placement, PlacementEnd(reason=EndReason.WORKER_DRAINING))
     assert told(acme, placement) == [
         ("placement.began", {"epoch": 1, "worker": "w1@test"}),
-        ("placement.handed_over", {"epoch": 1, "reason": "worker draining", "worker": "w1@test"}),
+        (
+            "placement.handed_over",
+            {"epoch": 1, "reason": EndReason.WORKER_DRAINING, "worker": "w1@test"},
+        ),
     ]
 
 
@@ -103,7 +107,7 @@ def test_a_loss_that_ends_the_run_is_told_of_before_the_end(
     assert told(acme, placement)[-2:] == [
         (
             "placement.lost",
-            {"epoch": 1, "reason": "worker lost", "worker": "w1@test", "by": "w2@test"},
+            {"epoch": 1, "reason": EndReason.WORKER_LOST, "worker": "w1@test", "by": "w2@test"},
         ),
         ("execution.cancelled", {"epoch": 1}),
     ]
@@ -144,7 +148,7 @@ def test_who_comes_late_to_what_it_ended_itself_was_not_refused(
     """A message that came twice, or an answer that was lost."""
     claim(acme, placement)
     with tenant_scope(acme):
-        hand_back(placement, PlacementEnd(reason="claimed, but active in no thread", lost=True))
+        hand_back(placement, PlacementEnd(reason=EndReason.CLAIM_UNATTENDED, lost=True))
         before = everything_of(acme)
         assert not note_refusal(placement, "claim", "one")
     assert everything_of(acme) == before

@@ -18,7 +18,7 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
     # --- of the run
     ("execution.queued", "", {}, "Submitted."),
     (
-        "execution.queued", "", {"reason": "its time has come"},
+        "execution.queued", "", {"reason": "wake_time"},
         "The run waits for a slot: its time has come.",
     ),
     (
@@ -30,7 +30,7 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
         "Nobody answered in time; the run waits for a slot.",
     ),
     (
-        "execution.waiting", "", {"epoch": 1, "reason": "waits without a slot", "until": UNTIL},
+        "execution.waiting", "", {"epoch": 1, "reason": "parked", "until": UNTIL},
         "The run waits without a slot until 2026-03-04 10:02:11 UTC. (placement 1 ended)",
     ),
     ("execution.waiting", "", {"reason": "expired"}, "The run waits without a slot."),
@@ -41,7 +41,7 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("execution.succeeded", "", {"epoch": 3}, "The run succeeded. (placement 3 ended)"),
     (
-        "execution.succeeded", "", {"reason": "its time has come"},
+        "execution.succeeded", "", {"reason": "wake_time"},
         "The run succeeded (its time has come).",
     ),
     (
@@ -120,35 +120,36 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     (
         "placement.lost", "pay",
-        {"epoch": 1, "reason": "worker lost", "worker": "w1@host", "by": "w2@host", "unbilled": True},
+        {"epoch": 1, "reason": "worker_lost", "worker": "w1@host", "by": "w2@host", "unbilled": True},
         ("The worker w1@host was lost; step pay was cut in the middle and will run again."
         f" {NOT_BILLED} (placement 1 ended by w2@host)"),
     ),
     (
-        "placement.lost", "pay", {"epoch": 1, "reason": "worker lost", "worker": "w1@host"},
+        "placement.lost", "pay", {"epoch": 1, "reason": "worker_lost", "worker": "w1@host"},
         "The worker w1@host was lost; step pay is still to be tried again. (placement 1 ended)",
     ),
     (
-        "placement.lost", "", {"epoch": 4, "reason": "active in no thread", "worker": "w1@host"},
-        "The worker w1@host lost the run (active in no thread). (placement 4 ended)",
+        "placement.lost", "", {"epoch": 4, "reason": "claim_unattended", "worker": "w1@host"},
+        "The worker w1@host lost the run (a step was claimed, and no thread ran it). (placement 4 ended)",
     ),
     (
-        "placement.handed_over", "", {"epoch": 1, "reason": "worker draining", "worker": "w1@host"},
-        "The worker w1@host handed the run over (worker draining). (placement 1 ended)",
+        "placement.handed_over", "", {"epoch": 1, "reason": "worker_draining", "worker": "w1@host"},
+        "The worker w1@host handed the run over (the worker was draining). (placement 1 ended)",
     ),
     (
         "placement.handed_over", "pay",
-        {"epoch": 1, "reason": "worker drained", "worker": "w1@host", "unbilled": True},
-        ("The worker w1@host handed the run over (worker drained); step pay was cut in the middle and will run again."
+        {"epoch": 1, "reason": "worker_stopped", "worker": "w1@host", "unbilled": True},
+        ("The worker w1@host handed the run over (the worker was stopped);"
+        " step pay was cut in the middle and will run again."
         f" {NOT_BILLED} (placement 1 ended)"),
     ),
     (
-        "placement.ended", "pay", {"epoch": 1, "reason": "worker lost", "unbilled": True},
-        ("The placement ended: worker lost; step pay was cut in the middle and will run again."
+        "placement.ended", "pay", {"epoch": 1, "reason": "worker_lost", "unbilled": True},
+        ("The placement ended: the worker was lost; step pay was cut in the middle and will run again."
         f" {NOT_BILLED} (placement 1 ended)"),
     ),
     (
-        "context.restarted", "", {"epoch": 2, "reason": "its runtime ended"},
+        "context.restarted", "", {"epoch": 2, "reason": "runtime_ended"},
         "The run goes on in a new context on the same worker, since its runtime ended (placement 2).",
     ),
     (

@@ -10,6 +10,7 @@ from celery.exceptions import Ignore
 
 from executions.placement.admission import admit
 from executions.placement.chain import WINDOW
+from executions.semantics.reasons import EndReason
 from executions.semantics.seeds import derive_seed
 from executions.services.publishing import publish
 from executions.states import ExecutionState
@@ -168,7 +169,7 @@ def test_a_resumed_run_skips_what_is_done_and_remembers_it(
     placement = make_placed(acme, machine)
     run_link(links, placement, "one")
     with tenant_scope(acme):
-        assert hand_back(placement, PlacementEnd(reason="test", lost=True))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "one")  # a plain return: the chain goes on
     run_link(links, again, "two")
@@ -308,7 +309,7 @@ def test_a_step_that_ends_after_its_placement_writes_nothing(
     placement = make_placed(acme, machine)
     links.begin("one", placement, "one")
     with tenant_scope(acme):
-        hand_back(placement, PlacementEnd(reason="test", lost=True))
+        hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     before = everything_of(acme)
     with pytest.raises(Ignore, match="fence"):
         links.run("one", "one", [])

@@ -5,6 +5,7 @@ import threading
 import pytest
 from django.db import OperationalError, connection
 
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.close import PlacementEnd
 from executions.transitions.fence import Placement
@@ -64,7 +65,7 @@ def test_work_is_done_elsewhere_and_an_error_stops_nothing(
     wait_for(lambda: threads, "the work to be done")
     endings.stop()
     assert threads[0].startswith("ending")
-    told = [line.getMessage() for line in caplog.records if line.name.endswith("endings")]
+    told = [line.getMessage() for line in caplog.records if line.name.endswith("closer_pool")]
     assert sorted(told) == ["not ended", "not ended: the database: gone"]
 
 
@@ -79,6 +80,6 @@ def test_an_overdue_run_has_its_outcome_before_its_context_is_torn_down(
         seen.append(run_of(acme, placement.execution_id).outcome)
 
     monkeypatch.setattr("executions.worker.loops.lease.dispose", look)
-    LeaseLoop(machine)._end(placement, PlacementEnd(reason="overdue"), overdue=True)
+    LeaseLoop(machine)._end(placement, PlacementEnd(reason=EndReason.OVERDUE), overdue=True)
     assert seen == [ExecutionState.TIMED_OUT]
     assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT

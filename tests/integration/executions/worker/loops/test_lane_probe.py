@@ -14,9 +14,9 @@ from tenants.scope import TenantRef, platform_scope
 from tests.factories import held_by, make_run
 
 
-def hears(machine: WorkerBoot) -> bool:
+def reachable(machine: WorkerBoot) -> bool:
     with platform_scope():
-        return Worker.objects.get(boot=machine.boot).hears
+        return Worker.objects.get(boot=machine.boot).reachable
 
 
 def test_a_call_is_a_message_in_the_lane(machine: WorkerBoot, broker: "redis.Redis") -> None:
@@ -57,10 +57,10 @@ def test_nothing_is_placed_on_a_worker_that_does_not_hear(
     runs = {make_run(acme), make_run(globex)}
     machine.echo.is_away()
     LeaseLoop(machine).turn()
-    assert not hears(machine)
+    assert not reachable(machine)
     assert admit() == []
     machine.echo.heard()
     LeaseLoop(machine).turn()
-    assert hears(machine)
+    assert reachable(machine)
     admit()
     assert held_by(machine) == runs

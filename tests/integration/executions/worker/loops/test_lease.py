@@ -16,6 +16,7 @@ from executions.placement.admission import Placed
 from executions.placement.dispatch import send
 from executions.placement.models import Worker
 from executions.placement.registry import Held, renew
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
 from executions.submission.submit import request_cancel
 from executions.transitions.claim import claim_step
@@ -334,8 +335,8 @@ def test_a_context_that_opens_during_the_renewal_is_not_lost(
     """It is placed and claimed after the renewal's statement, and so not in its answer."""
     placed: list[Placement] = []
 
-    def place_after_renewing(boot: UUID, *, draining: bool, hears: bool) -> list[Held] | None:
-        held = renew(boot, draining=draining, hears=hears)
+    def place_after_renewing(boot: UUID, *, draining: bool, reachable: bool) -> list[Held] | None:
+        held = renew(boot, draining=draining, reachable=reachable)
         placed.append(make_placed(acme, machine))
         links.begin("one", placed[0], "one")
         return held
@@ -362,7 +363,7 @@ def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
         links.begin("two", placement, "two")
     runtime = runtime_of(machine, placement)
     with tenant_scope(acme):
-        assert hand_back(placement, PlacementEnd(reason="by others", lost=True))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_LOST, lost=True))
     before = everything_of(acme)
     loop.turn()
     assert not runtime.alive

@@ -14,6 +14,7 @@ from executions.placement.models import Ticket, Worker
 from executions.placement.registry import Held, held_by
 from executions.selectors.active_run import load_run
 from executions.semantics.decisions import after_step
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
 from executions.submission.submit import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
@@ -213,7 +214,7 @@ def test_who_comes_second_finds_nothing_and_says_nothing(
         seen = Worker.objects.get(boot=lost.boot)
     reap("w2@test")
     before = everything_of(acme)
-    end_boot(seen, PlacementEnd(reason="worker lost", lost=True))
+    end_boot(seen, PlacementEnd(reason=EndReason.WORKER_LOST, lost=True))
     assert everything_of(acme) == before
     assert known_boots() == {machine.boot}
 
@@ -252,7 +253,7 @@ def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
             raise UndecryptableError("no key fits")
         return load_run(tenant_id, execution_id)
 
-    monkeypatch.setattr(closing, "resumable", unread)
+    monkeypatch.setattr(closing, "load_run", unread)
     reap("w2@test")
     run = run_of(acme, unreadable.execution_id)
     assert (run.state, run.code) == (ExecutionState.FAILED, Code.OUTCOME_UNKNOWN)

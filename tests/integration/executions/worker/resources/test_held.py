@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from celery.exceptions import Ignore
 
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.submission.submit import request_cancel
 from executions.transitions.close import restart
@@ -167,7 +168,7 @@ def test_a_late_close_of_an_old_placement_touches_nothing_of_the_new_one(
     assert old is not None
     new = replace(placement, epoch=2)
     with tenant_scope(acme):
-        assert restart(placement, reason="tests") == 2
+        assert restart(placement, reason=EndReason.WORKER_STOPPED) == 2
     run_link(links, new, "s2")
     assert f"{placement.execution_id}/2/scratch" in far.there
     machine.contexts.abandon(old)

@@ -51,7 +51,7 @@ def test_a_level_that_would_become_a_stricter_one_is_not_tested_as_itself(acme: 
         Worker.objects.filter(boot=machine.boot).update(isolation_levels=["shared", "process"])
     levels = levels_of(acme)
     assert levels[Isolation.PROCESS] == ""
-    assert levels[Isolation.SHARED] == "it would get process: the tenant requires process"
+    assert levels[Isolation.SHARED] == "it would get process: the tenant requires it"
 
 
 def test_the_cache_definition_is_made_once(acme: TenantRef, globex: TenantRef) -> None:

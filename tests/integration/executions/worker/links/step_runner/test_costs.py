@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from executions.models import MonthlyCost
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.worker.boot import WorkerBoot
@@ -163,7 +164,7 @@ def test_what_was_spent_is_known_after_a_loss(
     placement = start(acme, machine, FLAKY, {}, budget=BUDGET)
     run_link(links, placement, "s1")
     with tenant_scope(acme):
-        assert hand_back(placement, PlacementEnd(reason="test", lost=True))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     again = place(acme, placement.execution_id, machine)
     drive(acme, links, again)
     assert_spent(acme, placement.execution_id, "blueprint's budget is spent")

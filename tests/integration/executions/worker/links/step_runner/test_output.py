@@ -4,6 +4,7 @@ import pytest
 from django.db import OperationalError
 
 from executions.models import ExecutionEvent, StepLog
+from executions.semantics.reasons import EndReason
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.worker.boot import WorkerBoot
 from executions.worker.links import attempt_log
@@ -109,7 +110,7 @@ def test_lines_that_could_not_be_written_come_with_the_next_ones_and_in_order(
 
     def fail_to_write() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(attempt_log, "write_journal", refuse)
+            patch.setattr(attempt_log, "append_output", refuse)
             with pytest.raises(OperationalError):
                 LogFlushLoop(machine).turn()
 
@@ -126,7 +127,7 @@ def test_after_the_placement_nothing_is_written(
 
     def lose_and_flush() -> None:
         with tenant_scope(acme):
-            assert hand_back(placement, PlacementEnd(reason="test", lost=True))
+            assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
         rows.append(everything_of(acme))
         LogFlushLoop(machine).turn()
         rows.append(everything_of(acme))

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import redis
 
+from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.submission.submit import replay
 from executions.transitions.close import PlacementEnd, hand_back
@@ -59,7 +60,7 @@ def rows(server: Server) -> dict[str, str]:
 def assert_nowhere(server: Server, broker: "redis.Redis") -> None:
     """None of the secrets is in any column of any table, in plain or just encoded, nor in the broker."""
     stored = rows(server)
-    assert "the tenant requires shared" in stored["acme.executions_execution"]  # it does find
+    assert "tenant_requires" in stored["acme.executions_execution"]  # it does find
     for secret in SECRETS:
         for form in (
             secret,
@@ -147,7 +148,7 @@ def test_after_a_loss_they_are_there_again(
 ) -> None:
     run_link(links, placement, "s1")
     with tenant_scope(acme):
-        assert hand_back(placement, PlacementEnd(reason="test", lost=True))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     again = place(acme, placement.execution_id, machine)
     run_link(links, again, "s2")
     asked = runs_of(machine, placement)[-1]
@@ -204,7 +205,7 @@ def test_what_nobody_marked_but_tells_it_is_sealed_too_and_still_there_after_a_l
     run_link(links, placement, "s1")
     assert_nowhere(superuser, broker)
     with tenant_scope(acme):
-        assert hand_back(placement, PlacementEnd(reason="test", lost=True))
+        assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     again = place(acme, placement.execution_id, machine)
     run = drive(acme, links, again)
     assert run.state == ExecutionState.SUCCEEDED
