@@ -1,14 +1,15 @@
 """How a run stands, read for telling it: a bounded number of statements, whatever has happened in the run."""
 
-from django.db.models import Q
 from django.utils import timezone
 
 from executions.explain.status import QueueStatus, RunStatus, StepStatus
-from executions.models import Execution, Step
+from executions.models import Execution, ExecutionEvent, Step
 from executions.placement.models import Ticket
-from executions.states import ExecutionState, StepState, TicketState
+from executions.states import TERMINAL_STEP, ExecutionState, StepState, TicketState
 from tenants.models import Quota
 
+_STEP_FAILED = f"step.{StepState.FAILED.value}"
+_STEP_ENDS = [f"step.{state.value}" for state in sorted(TERMINAL_STEP)]
 _STEP_FIELDS = ("path", "state", "attempt", "recovering", "code", "started_at", "retry_at")
 
 
@@ -33,15 +34,25 @@ def status_of(run: Execution) -> RunStatus:
 
 
 def _step(run: Execution) -> StepStatus | None:
-    steps = Step.objects.filter(execution_id=run.pk).order_by("-position")
-    if run.outcome in {ExecutionState.FAILED, ExecutionState.TIMED_OUT}:
-        # Others may have failed before, and the run went on: this one has what the run ended with.
-        same = Q(code=run.code, message=run.message) | Q(cause=f"recovery: {run.code}")
-        steps = steps.filter(same, state=StepState.FAILED)
-    else:
-        steps = steps.filter(path=run.next_step)
+    failed = run.outcome in {ExecutionState.FAILED, ExecutionState.TIMED_OUT}
+    path = _last_failure(run) if failed else run.next_step
+    steps = Step.objects.filter(execution_id=run.pk, path=path)
     found = steps.values(*_STEP_FIELDS).first()
     return StepStatus(**{**found, "state": StepState(found["state"])}) if found else None
+
+
+def _last_failure(run: Execution) -> str:
+    """Return the step that ended the run: the one of its last step event, if that is a failure.
+
+    Others may have failed before, and the run went on; or the run failed after its last step, by its outputs.
+    """
+    last = (
+        ExecutionEvent.objects.filter(execution_id=run.pk, kind__in=_STEP_ENDS)
+        .order_by("-sequence")
+        .values_list("kind", "step")
+        .first()
+    )
+    return last[1] if last and last[0] == _STEP_FAILED else ""
 
 
 def _queue(ticket: Ticket) -> QueueStatus:

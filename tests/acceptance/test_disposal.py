@@ -47,7 +47,7 @@ def begin(tenant: TenantRef, *steps: dict[str, Any], **fields: Any) -> Execution
 def settled(tenant: TenantRef, run: Execution, far: FarSides, state: str) -> dict[str, int]:
     """It has ended so; nothing is left, here or there. Returns how its resources ended."""
     found = ended(tenant, run, 40)
-    assert (found.state, found.message) == (state, found.message)
+    assert found.state == state, found.message
 
     # What was killed with its runtime is seen by the server a moment later, what was swept by a later turn.
     wait_for(lambda: far.left_of(run.pk) == [], f"nothing to be left of {run.pk}", 40)

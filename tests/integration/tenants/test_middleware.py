@@ -176,13 +176,14 @@ def test_an_unknown_host_looks_like_another_tenants(
     addresses = (f"203.0.113.{number}" for number in range(1, 255))
 
     def ask(host: str, path: str) -> tuple[Any, ...]:
-        headers = {"host": host, "x-request-id": "same"}
+        sent = {"host": host, "x-request-id": "same"}
         if who in keys:
-            headers["authorization"] = f"Bearer {keys[who]}"
+            sent["authorization"] = f"Bearer {keys[who]}"
         with CaptureQueriesContext(connection) as queries:
-            answer = client.get(path, headers=headers, REMOTE_ADDR=next(addresses))
+            answer = client.get(path, headers=sent, REMOTE_ADDR=next(addresses))
         body = re.sub(rb'name="csrfmiddlewaretoken" value="\w+"', b"", answer.content)
-        return answer.status_code, body, dict(answer.headers), len(queries)
+        headers = {name: value for name, value in answer.headers.items() if name != "Expires"}
+        return answer.status_code, body, headers, len(queries)
 
     for path in (RUNS, "/", "/admin/", "/api/docs/", "/login/", "/no/such/page"):
         ask(host_of(globex), path)  # what is looked up once in a process
