@@ -37,7 +37,7 @@ FROZEN_SECONDS = 20.0  # longer than a lease
 
 @dataclass
 class RemoteState:
-    """What the remotes had while runs were going on, and of each run after its end."""
+    """Things that existed at the remotes during the trial, and those that outlived their run."""
 
     longest: dict[UUID, tuple[float, str]] = field(
         default_factory=dict

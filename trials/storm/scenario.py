@@ -38,7 +38,7 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class StormResult:
-    """What is left behind, and counts of the trial."""
+    """Orphans and counts of the trial."""
 
     left: list[str]
     behaviours: Counter[str]  # of steps
