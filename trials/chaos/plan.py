@@ -91,7 +91,7 @@ class PlannedRun:
 class Fault:
     """One fault: kind, target, time and length."""
 
-    at: float  # seconds after the first fault could happen
+    at: float  # seconds after the injection began
     kind: FaultKind
     slot: int = 0  # the newest worker of this slot
     pick: float = 0.0  # from 0 to 1: one of several targets
