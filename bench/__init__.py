@@ -1,1 +1,1 @@
-"""The benchmark: runs of the platform next to what a team would write with Celery alone. `python -m bench`."""
+"""The benchmark: runs of the platform beside chains that a team would write with Celery alone. `python -m bench`."""

@@ -1,4 +1,4 @@
-"""`python -m bench`."""
+"""`python -m bench`: compare the platform with plain and durable Celery chains."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,7 @@ from bench.contenders import MODULES, PLATFORM
 from bench.driver import ContenderFailed
 from bench.measure import measure, ready, warm_up
 from bench.plan import FULL, QUICK, Size
-from bench.profile import profile as looked_at
-from bench.profile import tables
+from bench.profile import profile_drain, tables
 from bench.stage import stage
 from orchestrator.embedded.supervisor import StopRequested
 
@@ -25,12 +24,22 @@ ERR = Console(highlight=False, stderr=True, width=WIDTH)
 
 
 @click.command()
-@click.option("--only", multiple=True, type=click.Choice(list(MODULES)), help="May be repeated.")
-@click.option("--rounds", type=click.IntRange(1, 100), help="Instead of 5.")
-@click.option("--steps", multiple=True, type=click.IntRange(1, 10), help="Instead of 1, 3 and 10.")
-@click.option("--quick", is_flag=True, help="Whether it works at all; the figures mean nothing.")
 @click.option(
-    "--profile", is_flag=True, help="Where the platform's time goes, instead of the table."
+    "--only",
+    multiple=True,
+    type=click.Choice(list(MODULES)),
+    help="Measure only this contender; may be repeated.",
+)
+@click.option("--rounds", type=click.IntRange(1, 100), help="Number of rounds. Default: 5.")
+@click.option(
+    "--steps",
+    multiple=True,
+    type=click.IntRange(1, 10),
+    help="Steps of a run; may be repeated. Default: 1, 3 and 10.",
+)
+@click.option("--quick", is_flag=True, help="Only show that it works; the figures mean nothing.")
+@click.option(
+    "--profile", is_flag=True, help="Show where the platform's time goes, instead of the table."
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
 def main(
@@ -74,11 +83,11 @@ def _run(names: list[str], size: Size, json_file: Path | None) -> None:
                 valkey=set_up.valkey_version,
             ),
         }
-        names, notes = ready(set_up, _say)
-        runs = warm_up(set_up, names, size, _say)
-        samples = measure(set_up, names, size, runs, _say)
+        names, notes = ready(set_up, _progress)
+        runs = warm_up(set_up, names, size, _progress)
+        samples = measure(set_up, names, size, runs, _progress)
     if machine.is_busy(found):
-        notes.append("something else ran when this began; measure again on a quiet machine")
+        notes.append("the machine was busy at the start; measure again on an idle machine")
     OUT.print(report.table(samples))
     OUT.print(", ".join(f"{name} {value}" for name, value in found.items()))
     for note in notes:
@@ -90,15 +99,15 @@ def _run(names: list[str], size: Size, json_file: Path | None) -> None:
 
 def _profile(names: list[str], size: Size) -> None:
     with stage(names, profile=True) as set_up:
-        names, _ = ready(set_up, _say)
-        runs = warm_up(set_up, names, size, _say)
+        names, _ = ready(set_up, _progress)
+        runs = warm_up(set_up, names, size, _progress)
         for name, steps in runs:
-            seen = looked_at(set_up, name, steps=steps, runs=runs[name, steps])
+            seen = profile_drain(set_up, name, steps=steps, runs=runs[name, steps])
             for table in tables(name, steps, seen):
                 OUT.print(table)
 
 
-def _say(line: str) -> None:
+def _progress(line: str) -> None:
     ERR.print(f"  {line}", style="dim")
 
 

@@ -1,4 +1,4 @@
-"""Processor time by process: on a noisy machine it says more than the clock does."""
+"""CPU time by process: on a busy machine it is steadier than elapsed time."""
 
 from collections.abc import Mapping
 
@@ -6,12 +6,12 @@ import psutil
 
 
 def spent(pids: Mapping[str, int]) -> dict[str, float]:
-    """Seconds so far, by name; of a worker of the platform apart from its runners."""
+    """Return CPU seconds so far by name; workers of the platform are separate from their runners."""
     found: dict[str, float] = {}
     for name, pid in pids.items():
         root = psutil.Process(pid)
         own = root.cpu_times()
-        below = own.children_user + own.children_system  # of those that have ended
+        below = own.children_user + own.children_system  # of children that have ended
         below += sum(_with_ended(process) for process in root.children(recursive=True))
         if name.startswith("isolane-worker"):
             found[name] = own.user + own.system
@@ -24,7 +24,7 @@ def spent(pids: Mapping[str, int]) -> dict[str, float]:
 def difference(
     before: Mapping[str, float], after: Mapping[str, float], runs: int
 ) -> dict[str, float]:
-    """Milliseconds per run; several of one kind are added up."""
+    """Return milliseconds per run; processes of one kind are added up."""
     result: dict[str, float] = {}
     for name, seconds in after.items():
         kind = name.rstrip("-0123456789")
@@ -35,6 +35,6 @@ def difference(
 def _with_ended(process: psutil.Process) -> float:
     try:
         times = process.cpu_times()
-    except psutil.NoSuchProcess:  # its parent has its time by now
+    except psutil.NoSuchProcess:  # its time counts for its parent by now
         return 0.0
     return float(times.user + times.system + times.children_user + times.children_system)

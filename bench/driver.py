@@ -1,8 +1,9 @@
-"""The benchmark's end of a contender's process.
+"""The process of a contender, as the benchmark starts and calls it.
 
-Timing: waits for each answer. Model: sync; one call at a time, so that only one contender works.
-Guarantee: the process ends with the block, and by itself if the benchmark is killed: its standard input ends.
-Failure: bubble, with the contender's own trace.
+Timing: waits for each answer.
+Model: sync; one call at a time, so that only one contender works.
+Guarantee: the process ends with the block, and with its standard input if the benchmark is killed.
+Failure: bubble, with the contender's own traceback.
 """
 
 import contextlib
@@ -22,11 +23,11 @@ END_SECONDS = 5.0
 
 
 class ContenderFailed(RuntimeError):
-    """A contender could not do what it was told."""
+    """A call of a contender failed."""
 
 
 class Driver:
-    """Calls go out as JSON lines, answers come back as such."""
+    """Send calls and receive answers as JSON lines."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Driver:
                 text=True,
                 cwd=PROJECT_ROOT,
                 env=dict(environment),
-                start_new_session=True,  # Ctrl-C is the benchmark's, which ends this one in order
+                start_new_session=True,  # Ctrl-C reaches only the benchmark, which ends this process in order
             )
 
     def __enter__(self) -> Self:
@@ -70,10 +71,10 @@ class Driver:
             self._process.wait()
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """Have it done and return what it came to."""
+        """Make a call and return its result."""
         if self._process.stdin is None or self._process.stdout is None:
             raise ContenderFailed(f"{self.name} has no pipes")
-        with contextlib.suppress(BrokenPipeError):  # the missing answer says it, too
+        with contextlib.suppress(BrokenPipeError):  # the missing answer shows it, too
             self._process.stdin.write(json.dumps({"call": name, **arguments}) + "\n")
             self._process.stdin.flush()
         line = self._process.stdout.readline()

@@ -1,32 +1,32 @@
-"""What each contender's processes find in their environment. Pure but for what it is given."""
+"""Environment variables of each contender's processes. Pure."""
 
 from collections.abc import Mapping
 
 OURS = ("DATABASE_", "REDIS_", "ISOLANE_", "FLOWER_", "CELERY_", "DJANGO_", "BENCH_")
 # Databases of the one Valkey; 0 is the platform's.
 PLAIN, PLAIN_RESULTS, DURABLE = 1, 2, 3
-# Where a worker that looks at itself tells what it saw, and how often.
+# Directory for the samples of a profiled worker, and how often it writes them.
 PROFILES = "BENCH_PROFILES"
 PROFILES_PERIOD = 1.0  # seconds
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """Without what could point at servers of somebody else."""
+    """Return the environment without variables that could point at other servers."""
     return {name: value for name, value in environ.items() if not name.startswith(OURS)}
 
 
 def redis_url(unix_url: str, database: int) -> str:
-    """One database of the server, as redis-py says it."""
+    """Return the URL of one database, in the form of redis-py."""
     return f"{unix_url}?db={database}"
 
 
 def broker_url(unix_url: str, database: int) -> str:
-    """The same, as Kombu says it."""
+    """Return the URL of one database, in the form of Kombu."""
     return f"{unix_url.replace('unix://', 'redis+socket://', 1)}?virtual_host={database}"
 
 
 def plain(redis: str) -> dict[str, str]:
-    """A broker and a place for results."""
+    """Return the variables of the plain chain: a broker and a result backend."""
     return {
         "BENCH_REDIS_URL": redis_url(redis, PLAIN),
         "BENCH_BROKER_URL": broker_url(redis, PLAIN),
@@ -36,7 +36,7 @@ def plain(redis: str) -> dict[str, str]:
 
 
 def durable(redis: str, database: str) -> dict[str, str]:
-    """A broker and a database."""
+    """Return the variables of the durable chain: a broker and a database."""
     return {
         "BENCH_REDIS_URL": redis_url(redis, DURABLE),
         "BENCH_BROKER_URL": broker_url(redis, DURABLE),
@@ -48,7 +48,7 @@ def durable(redis: str, database: str) -> dict[str, str]:
 def platform(
     *, redis: str, login: str, owner: str, secret_key: str, encryption_key: str
 ) -> dict[str, str]:
-    """As `make up` sets it, with the built-in nodes alone."""
+    """Return the variables of the platform as `make up` sets them, with the built-in nodes only."""
     return {
         "ISOLANE_EMBEDDED": "1",
         "DATABASE_URL": login,

@@ -1,4 +1,4 @@
-"""What measurements come to: medians, spreads, and ratios within one round. Pure."""
+"""Medians, spreads, and ratios within one round. Pure."""
 
 import math
 import statistics
@@ -10,25 +10,25 @@ Key = tuple[str, int]  # contender and number of steps
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One contender, one number of steps, one round."""
+    """Measurements of one contender with one number of steps in one round."""
 
     contender: str
     steps: int
     round: int
     runs: int
     seconds: float
-    cpu_ms: Mapping[str, float]  # per run, by the processes that spent it
+    cpu_ms: Mapping[str, float]  # per run, by process
     latencies_ms: Sequence[float]
 
     @property
     def rate(self) -> float:
-        """Runs per second."""
+        """Return runs per second."""
         return self.runs / self.seconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """The middle of some rounds and how far they lie apart."""
+    """Median, minimum and maximum of some rounds."""
 
     median: float
     least: float
@@ -42,25 +42,25 @@ class Row:
     contender: str
     steps: int
     rate: Spread
-    ratios: Mapping[str, float]  # to each contender of the baseline that was measured
+    ratios: Mapping[str, float]  # to each baseline that was measured
     latency_ms: Spread
     latency_p95_ms: float
     cpu_ms: float
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Median, least and most."""
+    """Return median, minimum and maximum."""
     return Spread(median=statistics.median(values), least=min(values), most=max(values))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent do not exceed."""
+    """Return the smallest value that this percentage of all values does not exceed."""
     rank = math.ceil(len(values) * percent / 100)
     return sorted(values)[max(rank, 1) - 1]
 
 
 def ratio(samples: Sequence[Sample], of: Key, to: Key) -> float | None:
-    """The median of the ratios of each round: what slows the machine for a while slows both."""
+    """Return the median of the ratios of each round: a slow minute of the machine slows both."""
     rates = {(sample.contender, sample.steps, sample.round): sample.rate for sample in samples}
     ratios = [
         rate / rates[(*to, number)]
@@ -71,7 +71,7 @@ def ratio(samples: Sequence[Sample], of: Key, to: Key) -> float | None:
 
 
 def rows(samples: Sequence[Sample], *, order: Sequence[str], baselines: Sequence[str]) -> list[Row]:
-    """One row per number of steps and contender."""
+    """Return one row per number of steps and contender."""
     keys = {(sample.steps, sample.contender) for sample in samples}
     ordered = sorted(keys, key=lambda key: (key[0], order.index(key[1])))
     return [_row(samples, contender, steps, baselines) for steps, contender in ordered]

@@ -1,4 +1,4 @@
-"""What the figures were measured on; without it they say nothing."""
+"""A description of the machine; figures mean nothing without it."""
 
 import os
 import platform
@@ -13,12 +13,12 @@ QUIET_LOAD = 0.3  # per core
 
 
 def load() -> float:
-    """What ran in the last minute."""
+    """Return the load average of the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
 def describe(*, load_before: float, data: Path, postgres: str, valkey: str) -> dict[str, Any]:
-    """Cores, load before the start, where PostgreSQL writes, and all versions."""
+    """Return cores, load before the start, file system of the data, and all versions."""
     return {
         "cores": len(os.sched_getaffinity(0)),
         "cpu": _cpu(),
@@ -34,7 +34,7 @@ def describe(*, load_before: float, data: Path, postgres: str, valkey: str) -> d
 
 
 def is_busy(machine: dict[str, Any]) -> bool:
-    """Whether something else ran before, so that the figures will be worth little."""
+    """Return True if the machine was busy at the start, so that the figures are worth little."""
     return bool(machine["load_before"] > QUIET_LOAD * machine["cores"])
 
 
@@ -46,7 +46,7 @@ def _cpu() -> str:
 
 
 def _file_system(path: Path) -> str:
-    """On tmpfs an fsync costs nothing, which flatters whoever writes."""
+    """Return the type of the file system: on tmpfs an fsync costs nothing."""
     mounts = [part for part in psutil.disk_partitions(all=True) if _below(path, part.mountpoint)]
     return max(mounts, key=lambda part: len(part.mountpoint)).fstype if mounts else "unknown"
 

@@ -1,4 +1,4 @@
-"""What is measured in which order, and how many runs. Pure."""
+"""Order and size of the measurements. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ MOST_RUNS = 3000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How much is measured."""
+    """Size of the benchmark."""
 
     rounds: int
     steps: Sequence[int]
     warm_up_runs: int
-    seconds: float  # that one drain shall take
+    seconds: float  # of one drain
     latencies: int
 
 
@@ -23,13 +23,13 @@ QUICK = Size(rounds=1, steps=(1, 3), warm_up_runs=10, seconds=0.3, latencies=5)
 
 
 def rotated(names: Sequence[str], turn: int) -> list[str]:
-    """Everybody is first once: whoever comes after a certain other always would carry its load."""
+    """Rotate the names, so that no contender always follows the same other one."""
     start = turn % len(names) if names else 0
     return [*names[start:], *names[:start]]
 
 
 def turns(names: Sequence[str], size: Size) -> Iterator[tuple[int, int, str]]:
-    """Round, number of steps and contender, interleaved."""
+    """Yield round, number of steps and contender, interleaved."""
     for number in range(size.rounds):
         for place, steps in enumerate(size.steps):
             for name in rotated(names, number + place):
@@ -37,5 +37,5 @@ def turns(names: Sequence[str], size: Size) -> Iterator[tuple[int, int, str]]:
 
 
 def runs_for(rate: float, seconds: float) -> int:
-    """As many as take about that long."""
+    """Return how many runs take about that long."""
     return min(max(round(rate * seconds), LEAST_RUNS), MOST_RUNS)

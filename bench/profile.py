@@ -1,6 +1,8 @@
-"""Where the time of the platform's runs goes: processes, statements, and the workers' threads.
+"""Profile runs of the platform: CPU by process, SQL statements, and calls of the workers' threads.
 
-Timing: minutes. Model: sync. Guarantee: best-effort; looking costs time, so these runs are in no table of rates.
+Timing: minutes.
+Model: sync.
+Guarantee: best-effort; profiling costs time, so its rates are not to be compared.
 Failure: bubble.
 """
 
@@ -31,7 +33,7 @@ IDLE = "concurrent.futures.thread._worker"
 
 @dataclass(frozen=True)
 class Statement:
-    """What PostgreSQL counted."""
+    """One SQL statement as PostgreSQL counted it."""
 
     calls: int
     plan_ms: float
@@ -41,7 +43,7 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """One drain."""
+    """Profile of one drain."""
 
     runs: int
     seconds: float
@@ -50,8 +52,8 @@ class Profile:
     stacks: Counter[str]
 
 
-def profile(stage: Stage, name: str, *, steps: int, runs: int) -> Profile:
-    """Look at one drain."""
+def profile_drain(stage: Stage, name: str, *, steps: int, runs: int) -> Profile:
+    """Profile one drain."""
     stage.drivers[name].call("fill", steps=steps, runs=runs)
     logs = stage.servers.paths.logs
     with psycopg.connect(stage.servers.superuser_url, autocommit=True) as connection:
@@ -72,8 +74,8 @@ def profile(stage: Stage, name: str, *, steps: int, runs: int) -> Profile:
 
 
 def tables(name: str, steps: int, seen: Profile) -> Iterator[Table]:
-    """For people."""
-    rate = f"{seen.runs / seen.seconds:.1f} runs/s while looked at"
+    """Yield the tables to print."""
+    rate = f"{seen.runs / seen.seconds:.1f} runs/s while profiled"
     cpu = Table("process", "CPU ms/run", title=f"{name}, {steps} steps: {rate}")
     for process, spent_ms in seen.cpu_ms.items():
         cpu.add_row(process, f"{spent_ms:.2f}")
@@ -88,7 +90,7 @@ def tables(name: str, steps: int, seen: Profile) -> Iterator[Table]:
 
 
 def inclusive(kind: str, stacks: Mapping[str, int]) -> Counter[str]:
-    """How often each call was on the way of a thread of that kind which was at work."""
+    """Count in how many stacks of working threads of this kind each call was."""
     seen: Counter[str] = Counter()
     for stack, count in stacks.items():
         thread, *calls = stack.split(";")
@@ -108,7 +110,7 @@ def _calls(kind: str, stacks: Mapping[str, int]) -> Table:
 
 
 def _samples(logs: Path) -> Counter[str]:
-    """What the workers have seen up to now, which they tell once in a while."""
+    """Return the samples so far; the workers write them about once per second."""
     time.sleep(PROFILES_PERIOD * 1.5)
     total: Counter[str] = Counter()
     for file in logs.glob("*.samples"):

@@ -1,4 +1,4 @@
-"""The table that people read and the JSON that programs read. Pure."""
+"""The printed table and the JSON document. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +18,7 @@ TITLES = {
 
 
 def table(samples: Sequence[Sample]) -> Table:
-    """One line per number of steps and contender; runs/s as median (least..most) over the rounds."""
+    """Return one line per number of steps and contender; runs/s as median (minimum..maximum) of the rounds."""
     shown = Table()
     shown.add_column("steps", justify="right")
     shown.add_column("contender")
@@ -36,7 +36,7 @@ def table(samples: Sequence[Sample]) -> Table:
 def document(
     samples: Sequence[Sample], machine: Mapping[str, Any], notes: Sequence[str]
 ) -> dict[str, Any]:
-    """Everything that was seen, and what it comes to."""
+    """Return all samples and the rows made from them."""
     return {
         "machine": dict(machine),
         "notes": list(notes),

@@ -1,7 +1,9 @@
-"""`celery -A bench.sampled worker`: a worker of the platform that looks at its own threads while it works.
+"""`celery -A bench.sampled worker`: a worker of the platform that samples its own threads.
 
-Timing: background-worker, a thread of its own. Model: sync. Guarantee: best-effort; it tells once a second what it saw.
-Failure: an error ends the looking, not the worker.
+Timing: background-worker, a thread of its own.
+Model: sync.
+Guarantee: best-effort; it writes its samples once per second.
+Failure: an error ends the sampling, not the worker.
 """
 
 import json
@@ -26,38 +28,38 @@ SHOWN = ("executions", "resources", "tenants", "isolane", "orchestrator", "celer
 
 
 class Sampler(threading.Thread):
-    """Counts where each thread is: the way through our code and Celery's, and the innermost call of whatever module."""
+    """Count the stacks of all threads: the calls of our code and of Celery, and the innermost call."""
 
     def __init__(self, target: Path) -> None:
         super().__init__(name="sampler", daemon=True)
         self._target = target
-        self._seen: Counter[str] = Counter()
+        self._stacks: Counter[str] = Counter()
 
     def run(self) -> None:
-        """As long as the worker lives."""
+        """Sample until the worker ends."""
         due = time.monotonic()
         while True:
             time.sleep(PERIOD)
-            self._look()
+            self._sample()
             if time.monotonic() > due:
                 due = time.monotonic() + PROFILES_PERIOD
                 self._write()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():
             if ident != self.ident:
                 kind = names.get(ident, "?").rstrip("_-0123456789")
-                self._seen[f"{kind};{_stack(frame)}"] += 1
+                self._stacks[f"{kind};{_stack(frame)}"] += 1
 
     def _write(self) -> None:
         unfinished = self._target.with_suffix(".new")
-        unfinished.write_text(json.dumps(self._seen), encoding="utf-8")
+        unfinished.write_text(json.dumps(self._stacks), encoding="utf-8")
         unfinished.replace(self._target)
 
 
 def _stack(frame: FrameType | None) -> str:
-    """From the outermost call inward."""
+    """Return the calls, the outermost first."""
     found: list[str] = []
     while frame is not None:
         module = str(frame.f_globals.get("__name__", "?"))

@@ -1,6 +1,8 @@
-"""`python -m bench.serve NAME`: a contender that does what it is told, one JSON line after the other.
+"""`python -m bench.serve NAME`: a contender that executes calls, one JSON line after the other.
 
-Timing: a process of its own beside the benchmark. Model: sync. Guarantee: ends with its standard input.
+Timing: a process of its own beside the benchmark.
+Model: sync.
+Guarantee: ends with its standard input.
 Failure: bubble, as the text of the answer.
 """
 
@@ -16,7 +18,7 @@ CALLS = frozenset({"prepare", "ready", "fill", "drain", "one"})
 
 
 def answer(contender: Contender, request: dict[str, Any]) -> dict[str, Any]:
-    """Do one call."""
+    """Execute one call."""
     call = request.pop("call")
     if call not in CALLS:
         return {"error": f"there is no call {call!r}"}
@@ -29,7 +31,7 @@ def answer(contender: Contender, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(contender: Contender, requests: TextIO, answers: TextIO) -> None:
-    """Until the requests end."""
+    """Answer requests until their end."""
     for line in requests:
         answers.write(json.dumps(answer(contender, json.loads(line))) + "\n")
         answers.flush()

@@ -1,7 +1,9 @@
 """Servers, workers and drivers of all contenders, for as long as the benchmark runs.
 
-Timing: a long-running process of its own. Model: sync, main thread. Guarantee: what it starts ends with it, also when
-it is killed; its directory goes, unless it is killed. Failure: a child that cannot start ends it with its log's tail.
+Timing: a long-running process of its own.
+Model: sync, main thread.
+Guarantee: what it starts ends with it, also when it is killed; then only its directory stays.
+Failure: a child that cannot start ends the benchmark with the tail of its log.
 """
 
 import os
@@ -41,7 +43,7 @@ STATISTICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Everything runs; drivers by the names of their contenders."""
+    """Running servers, workers and drivers; drivers by name of contender."""
 
     servers: EmbeddedServers
     supervisor: Supervisor
@@ -60,7 +62,7 @@ class Stage:
 
 @contextmanager
 def stage(names: Sequence[str], *, profile: bool = False) -> Iterator[Stage]:
-    """Start it all in a directory of its own; PostgreSQL and Valkey are durable, the same for all."""
+    """Start everything in a new directory; PostgreSQL and Valkey are durable, the same for all."""
     with running_servers(profile=profile) as (servers, supervisor), ExitStack() as stack:
         logs = servers.paths.logs
         drivers = {
@@ -76,10 +78,10 @@ def stage(names: Sequence[str], *, profile: bool = False) -> Iterator[Stage]:
 
 @contextmanager
 def running_servers(*, profile: bool = False) -> Iterator[tuple[EmbeddedServers, Supervisor]]:
-    """The servers alone, and who starts what else is needed; a contender's failure is told with the workers' logs."""
+    """Start the servers only; add the workers' logs to the error of a contender that fails."""
     kept = env.home(os.environ)
     EmbeddedPaths(kept).prepare_home()
-    # Not in the system's own place for such directories: there fsync may cost nothing.
+    # Not in the system's temporary directory: fsync may cost nothing there.
     with tempfile.TemporaryDirectory(dir=kept, prefix="bench-") as home:
         paths = EmbeddedPaths(Path(home) / "home")
         servers = EmbeddedServers(
@@ -94,13 +96,13 @@ def running_servers(*, profile: bool = False) -> Iterator[tuple[EmbeddedServers,
                 try:
                     yield servers, supervisor
                 except ContenderFailed as failed:
-                    # The logs go with the directory.
-                    raise ContenderFailed(f"{failed}\n{_last_words(paths.logs)}") from None
+                    # The directory is removed with its logs.
+                    raise ContenderFailed(f"{failed}\n{_log_tails(paths.logs)}") from None
         finally:
             paths.remove()
 
 
-def _last_words(logs: Path) -> str:
+def _log_tails(logs: Path) -> str:
     workers = sorted(path.stem for path in logs.glob("*-worker*.log"))
     return "\n".join(f"--- {name}\n{log_tail(logs, name)}" for name in workers)
 
@@ -118,7 +120,7 @@ def _own(name: str, servers: EmbeddedServers) -> dict[str, str]:
 
 
 def platform_environ(servers: EmbeddedServers) -> dict[str, str]:
-    """What the platform's processes find, beside what is the machine's."""
+    """Return the environment variables of the platform's processes."""
     return environment.platform(
         redis=servers.redis_url,
         login=servers.login_url,
@@ -141,7 +143,7 @@ def _create_database(servers: EmbeddedServers) -> None:
 def _workers(
     names: Sequence[str], servers: EmbeddedServers, profiles: Path | None
 ) -> list[ServerProcess]:
-    """One prefork worker with two processes, or two of the platform's: two cores for each."""
+    """Return one prefork worker with two processes, or two of the platform: two cores for each contender."""
     workers = [
         _worker(f"{name}-worker", PREFORK_APPS[name], _environ(name, servers), *PREFORK)
         for name in names
@@ -153,11 +155,11 @@ def _workers(
 
 
 def platform_workers(environ: Mapping[str, str], profiles: Path | None) -> list[ServerProcess]:
-    """The platform's, which look at themselves where they are told a place for what they see."""
-    seen = {environment.PROFILES: str(profiles)} if profiles else {}
+    """Return workers of the platform; they sample themselves if there is a directory for profiles."""
+    sampled = {environment.PROFILES: str(profiles)} if profiles else {}
     app = "bench.sampled" if profiles else "orchestrator"
     return [
-        _worker(f"isolane-worker-{number}", app, {**environ, **seen})
+        _worker(f"isolane-worker-{number}", app, {**environ, **sampled})
         for number in range(PLATFORM_WORKERS)
     ]
 

@@ -1,4 +1,4 @@
-"""What is compared; each is driven by a process of its own, since each has settings of its own."""
+"""The contenders; each is driven by a process of its own, since each has settings of its own."""
 
 from importlib import import_module
 
@@ -17,7 +17,7 @@ PLATFORM = frozenset({"chain", "express"})
 
 
 def load(name: str) -> Contender:
-    """Import a contender; its settings are in the environment, and its models need them first."""
+    """Import a contender after setting up Django, which its models need."""
     if name in PLATFORM:
         setup_django()
     elif name == "durable":

@@ -1,4 +1,4 @@
-"""What every contender can do, measured alike: the drain of a backlog, and one run on an idle machine."""
+"""The interface of a contender: drain a backlog, and run once on an idle machine."""
 
 import time
 from abc import ABC, abstractmethod
@@ -11,19 +11,19 @@ ONE_POLL = 0.001
 
 
 class Skipped(Exception):
-    """This contender cannot be measured here; the text says why."""
+    """This contender cannot be measured here; the text is the reason."""
 
 
 class Contender(ABC):
-    """Driven in a process of its own."""
+    """A contender, in a process of its own."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make tables and the like; workers start afterwards."""
+        """Create tables and the like, before the workers start."""
 
     @abstractmethod
     def ready(self) -> None:
-        """Wait until the workers take runs; raises Skipped if there is nothing to measure."""
+        """Wait until the workers take runs; raise Skipped if there is nothing to measure."""
 
     @abstractmethod
     def fill(self, *, steps: int, runs: int) -> None:
@@ -31,11 +31,11 @@ class Contender(ABC):
 
     @abstractmethod
     def drain(self) -> float:
-        """Open the gate; returns the seconds until the last run of the backlog has ended."""
+        """Open the gate; return the seconds until the last run of the backlog has ended."""
 
     @abstractmethod
     def one(self, *, steps: int) -> float:
-        """Submit one run; returns the seconds until its end is seen."""
+        """Submit one run; return the seconds until its end is visible."""
 
 
 def wait_until(condition: Callable[[], bool], *, what: str, seconds: float, poll: float) -> None:
@@ -43,5 +43,5 @@ def wait_until(condition: Callable[[], bool], *, what: str, seconds: float, poll
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:.0f} s in vain for {what}")
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
         time.sleep(poll)

@@ -1,10 +1,10 @@
-"""A backlog in Redis that no worker sees until the gate opens: a list under another name, renamed at once."""
+"""A backlog in Redis that no worker sees until the gate opens: a list under another name, which is renamed."""
 
 import redis
 
 
 class Gate:
-    """Kombu keeps a queue as a list of the queue's name; a worker that waits for it wakes up at the renaming."""
+    """The gate of one queue. Kombu keeps a queue as a list of that name; renaming a list wakes a waiting worker."""
 
     def __init__(self, url: str, queue: str) -> None:
         self._redis = redis.Redis.from_url(url)
@@ -12,5 +12,5 @@ class Gate:
         self.name = f"{queue}.gate"
 
     def open(self) -> None:
-        """Hand over all that was sent to the gate."""
+        """Pass all messages of the gate to the queue."""
         self._redis.rename(self.name, self._queue)

@@ -1,4 +1,4 @@
-"""A chain of Celery tasks with nothing behind it: what is lost is lost."""
+"""A chain of Celery tasks without any durability."""
 
 import os
 import time
@@ -17,7 +17,7 @@ from bench.contenders.plain_app import QUEUE, links
 
 
 class Plain(Contender):
-    """The end of a run is the result of its last task."""
+    """A contender whose runs end with the result of their last task."""
 
     def __init__(self) -> None:
         self._gate = Gate(os.environ["BENCH_REDIS_URL"], QUEUE)
@@ -25,21 +25,21 @@ class Plain(Contender):
         self._runs = 0
 
     def prepare(self) -> None:
-        """There is nothing to prepare."""
+        """Do nothing."""
 
     def ready(self) -> None:
-        """One run through the worker."""
+        """Run once."""
         self.one(steps=1)
 
     def fill(self, *, steps: int, runs: int) -> None:
-        """Send the first links to where no worker looks; the others follow to the worker's own queue."""
+        """Send the first links to the gate; the others will follow to the worker's own queue."""
         self._results.flushdb()
         self._runs = runs
         for _ in range(runs):
             links(steps).apply_async(queue=self._gate.name)
 
     def drain(self) -> float:
-        """Every result is one key, and there are no others in that database."""
+        """Wait for the results: each is one key, and that database has no others."""
         started = time.perf_counter()
         self._gate.open()
         wait_until(
@@ -51,12 +51,12 @@ class Plain(Contender):
         return time.perf_counter() - started
 
     def one(self, *, steps: int) -> float:
-        """Wait for the result as the caller of a chain does."""
+        """Run a chain and wait for its result as a caller does."""
         started = time.perf_counter()
         links(steps).apply_async().get(timeout=ONE_SECONDS)
         return time.perf_counter() - started
 
 
 def contender(_name: str) -> Contender:
-    """The one of this module."""
+    """Return the contender of this module."""
     return Plain()

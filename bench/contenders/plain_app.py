@@ -1,4 +1,4 @@
-"""A Celery application as most people write it: JSON, no results but the last one's."""
+"""A common Celery application: JSON, and only the last task has a result."""
 
 import os
 
@@ -25,6 +25,6 @@ def noop() -> None:
 
 
 def links(steps: int) -> "Signature[None]":
-    """A chain whose end can be seen: the last link keeps its result."""
+    """Return a chain whose last link keeps its result, so that its end is visible."""
     last = noop.signature(immutable=True, options={"ignore_result": False})
     return chain(*[noop.si() for _ in range(steps - 1)], last)

@@ -1,4 +1,4 @@
-"""Real runs of the platform, for two tenants, submitted through its services."""
+"""Runs of the platform for two tenants, submitted through its services."""
 
 import contextlib
 import time
@@ -38,7 +38,7 @@ STEPS = range(1, 11)
 
 
 class Platform(Contender):
-    """The end of a run is its terminal state, which comes with the end of its ticket."""
+    """A contender whose runs end with their terminal state and the end of their ticket."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -46,12 +46,12 @@ class Platform(Contender):
         self._submitted: list[tuple[TenantRef, UUID]] = []
 
     def prepare(self) -> None:
-        """Migrate and make the tenants."""
+        """Migrate the database and create the tenants."""
         migrate()
         self._tenants = [_tenant(schema) for schema in TENANTS]
 
     def ready(self) -> None:
-        """Wait for the workers, publish the blueprints, and run one."""
+        """Wait for the workers, publish the blueprints, and run once."""
         wait_until(_placeable, what="the workers", seconds=READY_SECONDS, poll=0.1)
         try:
             documents = [check(self._document(steps)) for steps in STEPS]
@@ -64,7 +64,7 @@ class Platform(Contender):
         self.one(steps=1)
 
     def fill(self, *, steps: int, runs: int) -> None:
-        """Submit while the tenants may hold no slot."""
+        """Submit while the quota of the tenants is 0."""
         _set_quota(0)
         self._submitted = [
             (tenant, self._submit(tenant, steps))
@@ -72,7 +72,7 @@ class Platform(Contender):
         ]
 
     def drain(self) -> float:
-        """Let the tenants have slots, and place runs, until no ticket is left."""
+        """Raise the quota, place runs, and wait until no ticket is left."""
         started = time.perf_counter()
         _set_quota(QUOTA)
         admit_and_send()
@@ -84,7 +84,7 @@ class Platform(Contender):
         return seconds
 
     def one(self, *, steps: int) -> float:
-        """As a request does it: submit, place, send; then look at the row until it is terminal."""
+        """Submit, place and send as a request does; then poll the row until it is terminal."""
         tenant = self._tenants[0]
         started = time.perf_counter()
         run_id = self._submit(tenant, steps)
@@ -110,7 +110,7 @@ class Platform(Contender):
         return {"name": f"{self._name}-{steps}", **mode, "steps": links}
 
     def _check(self) -> None:
-        """A fast failure must not pass for a fast run."""
+        """Raise an error if a run failed: a fast failure is not a fast run."""
         for tenant in self._tenants:
             ids = [run_id for owner, run_id in self._submitted if owner == tenant]
             with tenant_scope(tenant):
@@ -120,14 +120,14 @@ class Platform(Contender):
 
 
 def _tenant(schema: str) -> TenantRef:
-    with contextlib.suppress(TenantExists):  # the other mode was here before
+    with contextlib.suppress(TenantExists):  # the other mode has created it
         create_tenant(schema=schema, trusted=True, max_running=QUOTA, actor="bench")
     work_off()
     return tenant_by_schema(schema)
 
 
 def _set_quota(slots: int) -> None:
-    """Straight to the table: the services refuse a tenant without any slot, which is the gate here."""
+    """Write to the table itself: the services refuse a quota of 0, which is the gate here."""
     with platform_scope():
         Quota.objects.update(max_running=slots)
 
@@ -143,5 +143,5 @@ def _no_ticket() -> bool:
 
 
 def contender(name: str) -> Contender:
-    """Chain or express."""
+    """Return the contender `chain` or `express`."""
     return Platform(name)

@@ -1,1 +1,1 @@
-"""The cost of the context: the same chains with it and without. `python -m bench.context`."""
+"""The cost of the context: the same chains with it and without it. `python -m bench.context`."""

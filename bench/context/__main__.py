@@ -1,4 +1,4 @@
-"""`python -m bench.context`."""
+"""`python -m bench.context`: compare runs with the context and without it."""
 
 import json
 from dataclasses import replace
@@ -16,21 +16,20 @@ from bench.context.stage import stage
 from bench.driver import ContenderFailed
 from bench.measure import ready, warm_up
 from bench.plan import FULL, QUICK, Size
-from bench.profile import profile as looked_at
-from bench.profile import tables
+from bench.profile import profile_drain, tables
 from orchestrator.embedded.supervisor import StopRequested
 
 WIDTH = 120
-# Many short rounds: what is asked for is a difference of a few percent, and within seconds machines vary by more.
+# Many short rounds: the difference is a few percent, and machines vary by more within seconds.
 LONG = replace(FULL, rounds=40, seconds=0.8, latencies=3)
 OUT = Console(highlight=False, width=WIDTH)
 ERR = Console(highlight=False, stderr=True, width=WIDTH)
 
 
 @click.command()
-@click.option("--rounds", type=click.IntRange(1, 100), help="Instead of 40.")
-@click.option("--quick", is_flag=True, help="Whether it works at all; the figures mean nothing.")
-@click.option("--profile", is_flag=True, help="Where the time of both goes, instead of the tables.")
+@click.option("--rounds", type=click.IntRange(1, 100), help="Number of rounds. Default: 40.")
+@click.option("--quick", is_flag=True, help="Only show that it works; the figures mean nothing.")
+@click.option("--profile", is_flag=True, help="Show where the time goes, instead of the tables.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
 def main(*, rounds: int | None, quick: bool, profile: bool, json_file: Path | None) -> None:
     """Compare chains of ten steps with the context and without it, on this machine, with embedded servers."""
@@ -60,12 +59,12 @@ def _run(size: Size, json_file: Path | None) -> None:
                 valkey=set_up.valkey_version,
             ),
         }
-        _, notes = ready(set_up, _say)
-        runs = warm_up(set_up, list(CONTENDERS), size, _say)
-        measured = measure(set_up, size, runs, _say)
+        _, notes = ready(set_up, _progress)
+        runs = warm_up(set_up, list(CONTENDERS), size, _progress)
+        measured = measure(set_up, size, runs, _progress)
     found["load_after"] = machine.load()
     if machine.is_busy(found):
-        notes.append("something else ran when this began; measure again on a quiet machine")
+        notes.append("the machine was busy at the start; measure again on an idle machine")
     for table in report.tables(measured):
         OUT.print(table)
     for line in report.verdicts(measured):
@@ -80,15 +79,15 @@ def _run(size: Size, json_file: Path | None) -> None:
 
 def _profile(size: Size) -> None:
     with stage(profile=True) as set_up:
-        ready(set_up, _say)
-        runs = warm_up(set_up, list(CONTENDERS), size, _say)
+        ready(set_up, _progress)
+        runs = warm_up(set_up, list(CONTENDERS), size, _progress)
         for name, steps in runs:
-            seen = looked_at(set_up, name, steps=steps, runs=runs[name, steps])
+            seen = profile_drain(set_up, name, steps=steps, runs=runs[name, steps])
             for table in tables(name, steps, seen):
                 OUT.print(table)
 
 
-def _say(line: str) -> None:
+def _progress(line: str) -> None:
     ERR.print(f"  {line}", style="dim")
 
 

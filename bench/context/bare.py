@@ -1,8 +1,9 @@
-"""Runners without a context, as a legacy system has them: opened once, never closed. For the benchmark alone.
+"""Runners without a context, like those of a legacy system: opened once, never closed. For the benchmark only.
 
-Timing: only the first placement of a runner waits for an OPEN. Model: the pool of the level `shared`.
-Guarantee: none of isolation: nothing is torn down, nothing set back, no folder wiped between two runs of a tenant.
-Failure: as `shared`; a dead runner's globals are gone with it.
+Timing: only the first placement of a runner waits for an OPEN.
+Model: the pool of the level `shared`.
+Guarantee: no isolation; nothing is torn down, reset or wiped between two runs of a tenant.
+Failure: as `shared`; a dead runner loses its globals.
 """
 
 from collections.abc import Sequence
@@ -17,15 +18,15 @@ from resources.runtimes.shared import SharedBackend, SharedRuntime
 
 
 class BarePool(RunnerPool):
-    """Takes runners back as they are."""
+    """A pool that takes runners back as they are."""
 
     def is_reusable(self, child: RunnerProcess) -> bool:
-        """Always."""
+        """Return True always."""
         return True
 
 
 class BareBackend(SharedBackend):
-    """The pool of `shared`, without what a context does between two runs."""
+    """The level `shared` without the work of a context between two runs."""
 
     pool_class = BarePool
 
@@ -36,7 +37,7 @@ class BareBackend(SharedBackend):
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
-        """Take an idle runner of this tenant, or begin one."""
+        """Take an idle runner of this tenant, or start one."""
         if grants:
             raise RuntimeStartError("without a context there is nothing that could hold resources")
         child = self._pool.take(placement.tenant_number)
@@ -44,18 +45,18 @@ class BareBackend(SharedBackend):
 
 
 class BareRuntime(SharedRuntime):
-    """A runner while one placement has it; its one context is that of the first."""
+    """A runner while one placement has it; its context is that of its first placement."""
 
-    _greeted: ClassVar[WeakSet[RunnerProcess]] = WeakSet()
+    _opened_runners: ClassVar[WeakSet[RunnerProcess]] = WeakSet()
 
     def open(self) -> None:
-        """Open a new runner; one that was used before is open."""
-        if self._child not in self._greeted:
+        """Open a new runner; a used one is open already."""
+        if self._child not in self._opened_runners:
             super().open()
-            self._greeted.add(self._child)
+            self._opened_runners.add(self._child)
 
     def begin_close(self) -> None:
-        """Leave it open."""
+        """Do nothing: the runner stays open."""
 
     def _teardown(self, timeout: float) -> tuple[str, ...]:
         return ()

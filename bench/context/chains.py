@@ -1,4 +1,4 @@
-"""What is compared: three chains of ten steps, each with the context and without. Pure."""
+"""The contenders: three chains of ten steps, each with the context and without it. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,14 +12,14 @@ CHAINS = {
     "query": "one database, a trivial query per step",
     "sleep": "one database, a query of 20 ms per step",
 }
-# On: with the context. Off: the same work without it. Kept: off, and with one connection for all runs, for ever.
+# On: with the context. Off: the same work without it. Kept: off, with one connection that is kept for all runs.
 BASELINES = {"plain": ("off",), "query": ("off", "kept"), "sleep": ("off", "kept")}
-# How RUNTIMES of bench.context.settings names the runners without a context.
+# The level without a context, in RUNTIMES of bench.context.settings.
 OFF_LEVEL = "process"
 
 
 class Contender(NamedTuple):
-    """One chain in one mode; the name is its driver's."""
+    """One chain in one mode."""
 
     chain: str
     mode: str
@@ -30,7 +30,7 @@ class Contender(NamedTuple):
 
     @property
     def visits(self) -> bool:
-        """Whether its runs open connections that bear their names."""
+        """Return True if its runs open connections that are named by run."""
         return self.chain != "plain" and self.mode == "on"
 
 
@@ -41,7 +41,7 @@ CONTENDERS = {
 
 
 def turns(rounds: int) -> Iterator[tuple[int, Contender]]:
-    """Round and contender: the modes of a chain one after the other, forth and back by turns."""
+    """Yield round and contender: the modes of a chain in a row, in reverse order every second round."""
     for number in range(rounds):
         for chain, baselines in BASELINES.items():
             modes = ("on", *baselines)
@@ -50,7 +50,7 @@ def turns(rounds: int) -> Iterator[tuple[int, Contender]]:
 
 
 def document(contender: Contender, address_file: str, steps: int) -> dict[str, Any]:
-    """The blueprint; without the context it declares nothing, and its steps know the address themselves."""
+    """Return the blueprint; without the context it declares no resource, and its steps get the address."""
     links = [
         {"key": f"s{number}", **_step(contender, address_file, number, steps)}
         for number in range(steps)

@@ -1,4 +1,4 @@
-"""Runs of one chain in one mode, on the workers that all of them share."""
+"""Runs of one chain in one mode, on workers that all contenders share."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ACTOR = "bench"
 
 
 class Chain(Platform):
-    """Its tenants have the customer's database as a definition with a fixed login."""
+    """A contender whose tenants define the customer's database with a fixed login."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -28,7 +28,7 @@ class Chain(Platform):
         self._address_file = os.environ[ADDRESS_FILE]
 
     def prepare(self) -> None:
-        """Migrate, make the tenants and what they define."""
+        """Migrate the database, create the tenants and their definition."""
         super().prepare()
         address = conninfo_to_dict(Path(self._address_file).read_text(encoding="utf-8"))
         for tenant in self._tenants:
@@ -52,5 +52,5 @@ def _define(tenant: TenantRef, address: Mapping[str, Any]) -> None:
         secrets={"password": DEFINITION},
         scope="execution",
     )
-    with suppress(DefinitionExists):  # another chain was here before
+    with suppress(DefinitionExists):  # another chain has created it
         create_definition(tenant, wanted, actor=ACTOR)

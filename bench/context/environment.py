@@ -1,10 +1,10 @@
-"""What the platform's processes find beside what is usual. Pure."""
+"""Additional environment variables of the platform's processes. Pure."""
 
 ADDRESS_FILE = "BENCH_CUSTOMER_FILE"  # holds the customer's address and login
 
 
 def added(address_file: str) -> dict[str, str]:
-    """The switch, the nodes, and leave to reach a customer on this machine."""
+    """Return the settings with the level without context, the nodes, and the customer's network."""
     return {
         "DJANGO_SETTINGS_MODULE": "bench.context.settings",
         "ISOLANE_NODE_PACKAGES": "bench.context.nodes",

@@ -1,4 +1,4 @@
-"""What the context costs: with it against each way of doing without, within each round. Pure."""
+"""The cost of the context: with it, compared with each way without it, within each round. Pure."""
 
 import math
 import statistics
@@ -10,12 +10,12 @@ from bench.context.visits import Visits
 from bench.figures import Sample, Spread, spread
 
 LIMIT = 10.0  # percent
-DOUBT = 0.05  # how often a median may lie outside of what is said of it
+DOUBT = 0.05  # probability that a median lies outside of its interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """A sample, and who came to the customer meanwhile."""
+    """A sample, and the connections to the customer's server meanwhile."""
 
     contender: Contender
     sample: Sample
@@ -23,56 +23,56 @@ class Measured:
 
     @property
     def runs(self) -> int:
-        """All of them: of the drain, and one by one."""
+        """Return the number of all runs, of the drain and single ones."""
         return self.sample.runs + len(self.sample.latencies_ms)
 
     @property
     def latency_ms(self) -> float:
-        """The median of the single runs."""
+        """Return the median of the single runs."""
         return statistics.median(self.sample.latencies_ms)
 
     @property
     def cpu_ms(self) -> float:
-        """Of all processes, per run."""
+        """Return CPU time of all processes per run."""
         return sum(self.sample.cpu_ms.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """One figure of one chain: with, without, and what is added, in percent of what it is without."""
+    """One figure of one chain with the context, without it, and the difference in percent."""
 
     on: Spread
     off: Spread
-    percent: Spread  # least and most: between which the median of more rounds would lie
+    percent: Spread  # least and most: the interval of the median
 
     @property
     def is_under_limit(self) -> bool:
-        """Whether the middle of the rounds is."""
+        """Return True if the median is under the limit."""
         return self.percent.median < LIMIT
 
     @property
     def is_certain(self) -> bool:
-        """Whether so is all of where it may lie."""
+        """Return True if the whole interval is on the same side of the limit."""
         return self.is_under_limit == (self.percent.most < LIMIT) == (self.percent.least < LIMIT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One chain, against one way of doing without the context."""
+    """One chain, compared with one way without the context."""
 
     chain: str
     baseline: str
-    run_ms: Cost  # of a run under load: one second by the runs that ended in it
+    run_ms: Cost  # of a run under load: the inverse of the rate
     idle_ms: Cost
     cpu_ms: Cost
     cpu_on: Mapping[str, float]
     cpu_off: Mapping[str, float]
-    connections: float | None  # per run with the context; none where nothing is opened
+    connections: float | None  # per run with the context; None if it opens none
     one_each: bool
 
 
 def rows(measured: Sequence[Measured]) -> list[Row]:
-    """One per chain and baseline that were measured."""
+    """Return one row per measured chain and baseline."""
     seen = {one.contender for one in measured}
     return [
         _row(chain, baseline, measured)
@@ -83,9 +83,9 @@ def rows(measured: Sequence[Measured]) -> list[Row]:
 
 
 def middle(values: Sequence[float]) -> Spread:
-    """The median, and the two values between which it lies for all but DOUBT (of few values: the first and the last).
+    """Return the median and its interval (of few values: the smallest and the largest).
 
-    By the sign test: however values are distributed, each is above the true median as often as below.
+    By the sign test: for every distribution, a value is as often above the true median as below it.
     """
     ordered, outside = sorted(values), 0
     while 2 * _tail(len(ordered), outside + 2) <= DOUBT:
@@ -96,15 +96,15 @@ def middle(values: Sequence[float]) -> Spread:
 
 
 def _tail(throws: int, fewer_than: int) -> float:
-    """How likely a coin is to show heads less often than that."""
+    """Return the probability that a coin shows heads less often than that."""
     return float(sum(math.comb(throws, heads) for heads in range(fewer_than)) / 2**throws)
 
 
 def _row(chain: str, baseline: str, measured: Sequence[Measured]) -> Row:
     on, off = (_of(chain, mode, measured) for mode in ("on", baseline))
-    visitors = [one for one in on if one.contender.visits]
-    runs = sum(one.runs for one in visitors)
-    came = sum(one.visits.connections for one in visitors)
+    with_connections = [one for one in on if one.contender.visits]
+    runs = sum(one.runs for one in with_connections)
+    connections = sum(one.visits.connections for one in with_connections)
     return Row(
         chain=chain,
         baseline=baseline,
@@ -113,8 +113,8 @@ def _row(chain: str, baseline: str, measured: Sequence[Measured]) -> Row:
         cpu_ms=_cost(on, off, lambda one: one.cpu_ms),
         cpu_on=_by_process(on),
         cpu_off=_by_process(off),
-        connections=came / runs if runs else None,
-        one_each=all(one.visits.are_one_each(one.runs) for one in visitors),
+        connections=connections / runs if runs else None,
+        one_each=all(one.visits.are_one_each(one.runs) for one in with_connections),
     )
 
 
@@ -126,9 +126,9 @@ def _of(chain: str, mode: str, measured: Sequence[Measured]) -> list[Measured]:
 def _cost(
     on: Sequence[Measured], off: Sequence[Measured], figure: Callable[[Measured], float]
 ) -> Cost:
-    with_it, without = [figure(one) for one in on], [figure(one) for one in off]
-    added = [(mine / theirs - 1) * 100 for mine, theirs in zip(with_it, without, strict=True)]
-    return Cost(on=spread(with_it), off=spread(without), percent=middle(added))
+    with_context, without = [figure(one) for one in on], [figure(one) for one in off]
+    added = [(mine / theirs - 1) * 100 for mine, theirs in zip(with_context, without, strict=True)]
+    return Cost(on=spread(with_context), off=spread(without), percent=middle(added))
 
 
 def _by_process(measured: Sequence[Measured]) -> dict[str, float]:

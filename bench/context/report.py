@@ -1,4 +1,4 @@
-"""The tables that people read and the JSON that programs read. Pure."""
+"""The printed tables and the JSON document. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -12,14 +12,14 @@ from bench.figures import Spread
 
 
 def tables(measured: Sequence[Measured]) -> Iterator[Table]:
-    """What it costs, then where the processor's time goes."""
+    """Yield the table of costs, then the table of CPU time by process."""
     found = rows(measured)
     yield _costs(found)
     yield _processes(found)
 
 
 def verdicts(measured: Sequence[Measured]) -> Iterator[str]:
-    """One line for each figure and each count of connections."""
+    """Yield one line per figure and per count of connections."""
     found = rows(measured)
     for row in found:
         for what, cost in (("under load", row.run_ms), ("idle", row.idle_ms)):
@@ -36,7 +36,7 @@ def verdicts(measured: Sequence[Measured]) -> Iterator[str]:
 def document(
     measured: Sequence[Measured], machine: Mapping[str, Any], notes: Sequence[str]
 ) -> dict[str, Any]:
-    """Everything that was seen, and what it comes to."""
+    """Return all samples, the rows made from them, and the verdicts."""
     return {
         "machine": dict(machine),
         "notes": list(notes),
@@ -63,7 +63,7 @@ def _costs(found: Sequence[Row]) -> Table:
 
 
 def _rates(cost: Cost) -> list[str]:
-    """Runs per second are shown, time per run is what percent are of."""
+    """Return runs per second; the percentage is of the time per run."""
     return [_spread(_inverse(cost.on)), _spread(_inverse(cost.off)), _spread(cost.percent)]
 
 

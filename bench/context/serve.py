@@ -1,6 +1,8 @@
-"""`python -m bench.context.serve NAME`: one chain in one mode that does what it is told.
+"""`python -m bench.context.serve NAME`: one chain in one mode that executes calls.
 
-Timing: a process of its own beside the benchmark. Model: sync. Guarantee: ends with its standard input.
+Timing: a process of its own beside the benchmark.
+Model: sync.
+Guarantee: ends with its standard input.
 Failure: bubble, as the text of the answer.
 """
 

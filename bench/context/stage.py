@@ -1,7 +1,9 @@
 """Servers, workers and drivers of the chains, and a customer's PostgreSQL, for as long as the benchmark runs.
 
-Timing: a long-running process of its own. Model: sync, main thread. Guarantee: what it starts ends with it, also when
-it is killed; its directory goes, unless it is killed. Failure: a child that cannot start ends it with its log's tail.
+Timing: a long-running process of its own.
+Model: sync, main thread.
+Guarantee: what it starts ends with it, also when it is killed; then only its directory stays.
+Failure: a child that cannot start ends the benchmark with the tail of its log.
 """
 
 import os
@@ -23,14 +25,14 @@ PROGRAM = "bench.context.serve"
 
 @dataclass(frozen=True, kw_only=True)
 class ContextStage(Stage):
-    """And the server that the steps ask."""
+    """A stage with the server that the steps query."""
 
     customer: CustomerPostgres
 
 
 @contextmanager
 def stage(*, profile: bool = False) -> Iterator[ContextStage]:
-    """Start it all; the same two workers run the chains of both modes."""
+    """Start everything; the same two workers run the chains of all modes."""
     with running_servers(profile=profile) as (servers, supervisor), ExitStack() as stack:
         customer = CustomerPostgres(servers.paths)
         customer.prepare()

@@ -1,6 +1,6 @@
 """How much a check or an evaluation may do before it is given up: counted, so that it ends on every machine. Pure.
 
-A unit is 10 ns on the machine that the prices were measured on (`python -m bench.checks`). A price may be wrong and a
+A unit is 10 ns on the machine where `python -m bench.validation_cost` measured the prices. A price may be wrong and a
 machine slower or shared: where the caller brings a clock, it is a second limit.
 """
 

@@ -1,8 +1,8 @@
-"""Steps that try to get at what is not theirs, and report how far they came.
+"""Nodes that try to reach what belongs to others, and report the result.
 
-Needles are given backwards, and compared backwards: a look for a secret must not find itself.
+Search texts are reversed and compared in reverse: a search for a secret must not find itself.
 """
-# ruff: noqa: T201 - what becomes of prints is tested
+# ruff: noqa: T201 - prints are part of the test
 
 import base64
 import gc
@@ -42,7 +42,7 @@ def keep(ctx: NodeContext, *, resources: list[str]) -> int:
 
 @node("attack.use_kept")
 def use_kept(ctx: NodeContext) -> dict[str, Any]:
-    """Try all of it again."""
+    """Try to use all that was kept."""
     uses = {
         "own": lambda: KEPT["own"].execute("SELECT 1"),
         "shop": lambda: KEPT["shop"].execute("SELECT 1"),
@@ -58,7 +58,7 @@ def use_kept(ctx: NodeContext) -> dict[str, Any]:
 
 @node("attack.open")
 def open_all(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
-    """Use resources as an honest step does; say, backwards, which passwords were made for the run."""
+    """Use resources as a well-behaved step does; return the passwords of the run, reversed."""
     handles = {name: ctx.resource(name) for name in resources}
     for name in resources:
         ctx.check_resource(name)
@@ -68,7 +68,7 @@ def open_all(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
 
 @node("attack.break_with")
 def break_with(ctx: NodeContext, *, resources: list[str]) -> None:
-    """Break in the midst of using resources, with their secrets in the exceptions and the frames."""
+    """Fail while using resources, with their secrets in exceptions and frames."""
     handles = {name: ctx.resource(name) for name in resources}
     try:
         handles["shop"].execute("SELECT %s::int", [handles["own"].info.password])
@@ -78,7 +78,7 @@ def break_with(ctx: NodeContext, *, resources: list[str]) -> None:
 
 @node("attack.search")
 def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
-    """Look for texts in all objects of the process, and in its memory as the system shows it."""
+    """Search for texts in all objects of the process, and in its memory."""
     wanted = [needle.encode() for needle in backwards]
     inside = [[type(holder).__name__ for holder in _holders(needle)] for needle in wanted]
     return {"pid": os.getpid(), "objects": inside, "memory": _in_memory(wanted)}
@@ -86,7 +86,7 @@ def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
 
 @node("attack.search_places")
 def search_places(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
-    """Look for the run's own secrets where they could stay or others read them: files, environment, arguments."""
+    """Search for the run's own secrets in files, environment and arguments, where others could read them."""
     for name in resources:
         ctx.check_resource(name)
     own = Path("/proc/self")
@@ -98,7 +98,7 @@ def search_places(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
 
 
 def _holders(backwards: bytes) -> list[Any]:
-    gc.unfreeze()  # or what the runner has set aside would not be shown
+    gc.unfreeze()  # else objects that the runner has frozen would not be listed
     found = []
     for holder in gc.get_objects():
         for inner in gc.get_referents(holder):
@@ -109,7 +109,7 @@ def _holders(backwards: bytes) -> list[Any]:
 
 
 def _in_memory(wanted: list[bytes]) -> list[int]:
-    """How often each stands in pages that can be written, freed or not."""
+    """Count each text in writable pages, freed or not."""
     counts = [0] * len(wanted)
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         for line in Path("/proc/self/maps").read_text().splitlines():
@@ -132,7 +132,7 @@ def _in_memory(wanted: list[bytes]) -> list[int]:
 # --- the cache of another run
 @node("attack.guard_key")
 def guard_key(ctx: NodeContext, *, file: str) -> Any:
-    """Keep a value, wait until the others have tried, and read it again."""
+    """Set a value, wait until the others have tried, and read it."""
     cache = ctx.resource("scratch")
     cache.set("k", "mine")
     Path(file).write_text(cache._prefix)
@@ -143,7 +143,7 @@ def guard_key(ctx: NodeContext, *, file: str) -> Any:
 
 @node("attack.cache")
 def attack_cache(ctx: NodeContext, *, prefix: str) -> dict[str, str]:
-    """Ask for everything that is not the run's own, with the run's own connection."""
+    """Request everything that is not the run's own, over the run's own connection."""
     connection = ctx.resource("scratch")._connection
     user = prefix.removesuffix(":")
     asked = [
@@ -152,7 +152,7 @@ def attack_cache(ctx: NodeContext, *, prefix: str) -> dict[str, str]:
         ("DBSIZE",), ("FLUSHALL",), ("FLUSHDB",), ("EVAL", "return 1", "0"), ("SUBSCRIBE", "c"), ("PUBLISH", "c", "x"),
         ("CLIENT", "LIST"), ("CLIENT", "KILL", "USER", user), ("ACL", "LIST"), ("ACL", "DELUSER", user),
         ("CONFIG", "GET", "*"), ("SELECT", "1"), ("MONITOR",), ("INFO",), ("DUMP", f"{prefix}k"),
-        ("AUTH", "default", ""),  # the last: its client hangs up after it
+        ("AUTH", "default", ""),  # last: the client closes the connection after it
     ]  # fmt: skip
     return {" ".join(command): _answer(connection, command) for command in asked}
 
@@ -168,16 +168,16 @@ def _answer(connection: Any, command: tuple[str, ...]) -> str:
 # --- resources that the run has not declared
 @node("attack.resource")
 def resource(ctx: NodeContext, *, name: str) -> None:
-    """Ask for a resource."""
+    """Request a resource."""
     ctx.resource(name)
 
 
-# --- secrets in all that a step can say
+# --- secrets in all outputs of a step
 @node("attack.tell")
 def tell(ctx: NodeContext, *, how: str) -> Any:
-    """Say the run's secrets in every form and by every way, then once more as told."""
-    told = [form for secret in _secrets(ctx) for form in _forms(secret)]
-    for form in told:
+    """Write the run's secrets in every form to every output, then once more as `how` says."""
+    secrets = [form for secret in _secrets(ctx) for form in _forms(secret)]
+    for form in secrets:
         print(f"print {form}")
         logging.getLogger("library").warning("log %s", form)
         ctx.log(f"line {form}")
@@ -187,19 +187,19 @@ def tell(ctx: NodeContext, *, how: str) -> Any:
         ctx.on_close(_named_like(form))
     match how:
         case "step error":
-            raise StepError("UNKNOWN_ERROR", f"refused: {told}")
+            raise StepError("UNKNOWN_ERROR", f"refused: {secrets}")
         case "error":
-            raise ValueError(told)
+            raise ValueError(secrets)
         case "variable":
-            ctx.memory["found"] = {"deep": [told[-1]]}
+            ctx.memory["found"] = {"deep": [secrets[-1]]}
         case "cost":
-            ctx.cost(told[0], 1)
+            ctx.cost(secrets[0], 1)
         case "question":
-            ctx.ask(f"is it {told[0]}?", 60)
+            ctx.ask(f"is it {secrets[0]}?", 60)
         case "output":
-            return {"deep": [{"found": told[0]}]}
+            return {"deep": [{"found": secrets[0]}]}
         case "base64":
-            return {base64.b64encode(f"user:{told[0]}".encode()).decode(): 1}
+            return {base64.b64encode(f"user:{secrets[0]}".encode()).decode(): 1}
     return None
 
 
@@ -230,7 +230,7 @@ def _named_like(text: str) -> Any:
 def _outcome(use: Any) -> str:
     try:
         return f"worked: {use()!r}"
-    except Exception as error:  # noqa: BLE001 - whatever it was
+    except Exception as error:  # noqa: BLE001 - any outcome is reported
         return f"{type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Steps that use their resources, and then behave well or badly as the run's seed says."""
+"""Nodes of the storm trial: a step uses its resources, then behaves well or badly as the run's seed decides."""
 
 import contextlib
 import ctypes
@@ -17,20 +17,21 @@ import psycopg
 from isolane import NodeContext, StepError, node
 from isolane.providers.cache import CacheHandle
 
-KEPT: list[Any] = []  # what a careless module keeps
+KEPT: list[Any] = []  # references that a careless module keeps
 _FOREVER = 3600.0
 
 
 @node("storm.step", idempotent=True)
-def step(ctx: NodeContext, *, resources: list[str], mood: str = "") -> dict[str, Any]:
-    """Open these resources, use them, and end as the mood says, or as the seed does."""
+def step(ctx: NodeContext, *, resources: list[str], behaviour: str = "") -> dict[str, Any]:
+    """Open these resources, use them, and end with this behaviour, or with one that the seed chooses."""
     handles = [ctx.resource(name) for name in resources]
     for handle in handles:
         _use(handle, ctx)
-    chosen = mood or ctx.random.choices(list(MOODS), [weight for weight, _ in MOODS.values()])[0]
-    ctx.log(f"mood {chosen}")
-    MOODS[chosen][1](ctx, handles)
-    return {"mood": chosen}
+    weights = [weight for weight, _ in BEHAVIOURS.values()]
+    chosen = behaviour or ctx.random.choices(list(BEHAVIOURS), weights)[0]
+    ctx.log(f"behaviour {chosen}")
+    BEHAVIOURS[chosen][1](ctx, handles)
+    return {"behaviour": chosen}
 
 
 def _use(handle: Any, ctx: NodeContext) -> None:
@@ -43,7 +44,7 @@ def _use(handle: Any, ctx: NodeContext) -> None:
         handle.get(f"/{ctx.step}")
 
 
-# --- how a step ends
+# --- behaviours
 def _succeed(_ctx: NodeContext, _handles: list[Any]) -> None:
     pass
 
@@ -53,7 +54,7 @@ def _raise(ctx: NodeContext, _handles: list[Any]) -> None:
 
 
 def _hang(_ctx: NodeContext, _handles: list[Any]) -> None:
-    while True:  # also after a cancellation
+    while True:  # even after a cancellation
         time.sleep(_FOREVER)
 
 
@@ -81,28 +82,28 @@ def _kill_itself(_ctx: NodeContext, _handles: list[Any]) -> None:
 
 
 def _fork(_ctx: NodeContext, _handles: list[Any]) -> None:
-    """The child has copies of all open sockets."""
-    if os.fork() == 0:  # noqa: TID251 - what a bad step does
+    """Fork a child that has copies of all open sockets."""
+    if os.fork() == 0:  # noqa: TID251 - a bad step does it
         _sleep_in_child()
 
 
 def _daemonise(_ctx: NodeContext, _handles: list[Any]) -> None:
-    """A grandchild in a session of its own, with the same sockets."""
-    if os.fork() == 0:  # noqa: TID251 - what a bad step does
+    """Fork a grandchild in a session of its own, with the same sockets."""
+    if os.fork() == 0:  # noqa: TID251 - a bad step does it
         os.setsid()
-        if os.fork():  # noqa: TID251 - what a bad step does
+        if os.fork():  # noqa: TID251 - a bad step does it
             os._exit(0)
         _sleep_in_child()
 
 
 def _fork_and_exit(ctx: NodeContext, handles: list[Any]) -> None:
-    """The child outlives the runner."""
+    """Leave a grandchild that outlives the runner."""
     _daemonise(ctx, handles)
     os._exit(1)
 
 
 def _leave_a_thread(_ctx: NodeContext, handles: list[Any]) -> None:
-    """One that goes on using the handles, whatever they answer."""
+    """Start a thread that continues to use the handles, even if they fail."""
     threading.Thread(target=_use_for_ever, args=(list(handles),), daemon=True).start()
 
 
@@ -115,7 +116,7 @@ def _keep_context(ctx: NodeContext, _handles: list[Any]) -> None:
 
 
 def _connect_itself(_ctx: NodeContext, handles: list[Any]) -> None:
-    """With what the handles know, past the platform; kept beyond the run."""
+    """Connect with the credentials of the handles, past the platform, and keep the connections."""
     KEPT.extend(_own_connection(handle) for handle in handles)
 
 
@@ -125,7 +126,7 @@ def _connect_itself_and_fork(ctx: NodeContext, handles: list[Any]) -> None:
 
 
 def _keep_sockets(_ctx: NodeContext, handles: list[Any]) -> None:
-    """Copies of descriptors that stay open when the handles are closed."""
+    """Keep copies of descriptors, which stay open when the handles are closed."""
     for handle in handles:
         if isinstance(handle, psycopg.Connection):
             KEPT.append(socket.socket(fileno=os.dup(handle.fileno())))
@@ -141,15 +142,15 @@ def _leave_a_transaction(_ctx: NodeContext, handles: list[Any]) -> None:
 
 
 def _end_badly(ctx: NodeContext, _handles: list[Any]) -> None:
-    """Callbacks that raise, or take longer than they may."""
+    """Register callbacks that raise, or take longer than allowed."""
     ctx.on_close(_refuse_to_close)
     if ctx.random.random() < 0.3:
         ctx.on_close(lambda: time.sleep(_FOREVER))
 
 
-# How often, and what. A mood is looked up by its name in the log of the step.
-Mood = Callable[[NodeContext, list[Any]], None]
-MOODS: dict[str, tuple[int, Mood]] = {
+# Weight and function. The trial reads the names from the logs of the steps.
+Behaviour = Callable[[NodeContext, list[Any]], None]
+BEHAVIOURS: dict[str, tuple[int, Behaviour]] = {
     "succeed": (34, _succeed),
     "raise": (7, _raise),
     "hang": (4, _hang),
@@ -174,7 +175,7 @@ MOODS: dict[str, tuple[int, Mood]] = {
 
 def _own_connection(handle: Any) -> Any:
     if isinstance(handle, psycopg.Connection):
-        # A database that lets everybody in, if the run's role is its own.
+        # A minted role may connect to this database, too, since it is open to all roles.
         return psycopg.connect(
             handle.info.dsn,
             password=handle.info.password,
@@ -225,4 +226,4 @@ def _sleep_in_child() -> None:
 
 
 def _refuse_to_close() -> None:
-    raise ValueError("it does not want to")
+    raise ValueError("it refuses to close")

@@ -1,4 +1,4 @@
-"""Steps of one run that try to get at another's, or at the platform's: on real workers, with two tenants."""
+"""Steps of one run that try to reach another run or the platform: on real workers, with two tenants."""
 
 import base64
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _defined(
     run_cache: "redis.Redis",
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The workers have nodes that attack; both tenants have the same definitions, under the same names."""
+    """Give the workers nodes that attack, and both tenants the same definitions under the same names."""
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.attack_nodes")
     for tenant in (acme, globex):
         define(tenant, customer, recorder)
@@ -84,7 +84,7 @@ def test_what_a_run_has_kept_is_of_no_use_to_the_next_one(
         "user": "AuthenticationError",
     }
     assert "closed" in tried["shop"]
-    # Another tenant never meets that process.
+    # Another tenant never gets that process.
     assert output(globex, start_run(globex, keep, resources=ALL)) != pid
 
 
@@ -96,7 +96,7 @@ def test_no_secret_of_a_run_is_in_the_memory_of_the_next_one(
     fail = {**attack("break_with", resources=list(ALL)), "on_failure": "continue"}
     opened = output(acme, start_run(acme, begin, fail, resources=ALL))
     given = [customer.reader.password[::-1], TOKEN[::-1], *opened["made"]]
-    # What stays in the worker was never there.
+    # Secrets that stay in the worker were never in the runner.
     never = [customer.admin.password, settings.SECRET_KEY, SERVERS.secrets.encryption_key]
     never += [str(urlsplit(url).password) for url in (SERVERS.cache_url, settings.REDIS_URL)]
     never += [
@@ -121,7 +121,7 @@ def test_no_secret_of_a_run_is_in_a_file_the_environment_or_the_arguments(
         assert {"/proc/self/environ", "/proc/self/cmdline"} <= set(found["looked_at"])
         homes.add(found["home"])
     assert len(homes) == 2
-    # What the runtimes have on disk is there while they are: nothing of the customer's, nothing of the platform's.
+    # The runtimes still live, and their folders hold no file of the customer or of the platform.
     for home in homes:
         assert [path for path in Path(home).rglob("*") if path.is_file()] == []
 
@@ -145,7 +145,7 @@ def test_a_run_reaches_no_key_of_another_one_and_nothing_of_the_server(
     assert output(acme, guarded) == "mine"
 
 
-# --- what was not declared, or is somebody else's
+# --- resources that were not declared, or belong to others
 def test_an_undeclared_resource_is_refused_though_the_tenant_has_it(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
@@ -169,14 +169,14 @@ def test_a_definition_of_another_tenant_is_not_there(
     assert output(acme, start_run(acme, steal, resources=declared)) is None
 
 
-# --- the platform's own servers, by names that only DNS knows
+# --- the platform's own servers, by host names
 def test_a_host_name_that_stands_for_the_platform_is_refused_when_a_run_opens_it(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, run_cache: "redis.Redis"
 ) -> None:
     start_worker()
     place = {"base_url": f"http://localhost:{urlsplit(settings.CACHE_URL).port}"}
     for tenant in (acme, globex):
-        with tenant_scope(tenant):  # as if the name had come to stand for it since
+        with tenant_scope(tenant):  # as if the name had been changed to this address since
             ResourceDefinition.objects.create(name="inside", type="http_api", config=place)
         declared = {"web": {"type": "http_api", "definition": "inside"}}
         run = ended(tenant, start_run(tenant, attack("resource", name="web"), resources=declared))
@@ -184,7 +184,7 @@ def test_a_host_name_that_stands_for_the_platform_is_refused_when_a_run_opens_it
         assert "is not allowed for a resource" in run.message
 
 
-# --- secrets in all that a step can say
+# --- secrets in all outputs of a step
 WAYS = {
     "silence": ("succeeded", ""),
     "step error": ("failed", "UNKNOWN_ERROR"),
@@ -209,7 +209,7 @@ def test_a_secret_that_a_step_tells_is_written_nowhere(
     for way, expected in WAYS.items():
         for tenant in (acme, globex):
             run = start_run(tenant, attack("tell", how=way), resources=ALL)
-            found = wait_for(lambda t=tenant, r=run: _rests(t, r), f"a run that tells by {way}")  # type: ignore[misc]  # bound loop variables
+            found = wait_for(lambda t=tenant, r=run: _rests(t, r), f"a run with the output {way}")  # type: ignore[misc]  # bound loop variables
             assert (found.state, found.code) == expected, way
             with tenant_scope(tenant):
                 assert run.steps.get(path="s1").output is None
@@ -238,7 +238,7 @@ def _forms(*secrets: str) -> Iterator[str]:
 
 
 def _rows(superuser: Server) -> Iterator[str]:
-    """All that the platform has stored, as text."""
+    """Yield all rows of the platform as text."""
     tables = superuser.execute(
         "SELECT schemaname, tablename FROM pg_tables WHERE schemaname IN ('public', 'acme', 'globex')"
     ).fetchall()

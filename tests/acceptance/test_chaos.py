@@ -1,4 +1,4 @@
-"""A minute in which workers, their children, Redis and PostgreSQL die in turn, judged from outside the platform."""
+"""The chaos trial for a minute: workers, their children, Redis and PostgreSQL fail in turn."""
 
 import re
 import subprocess
@@ -8,28 +8,28 @@ from pathlib import Path
 import pytest
 
 from tests.plugin import ROOT
-from trials.chaos.plan import Kind
+from trials.chaos.plan import FaultKind
 
 SECONDS, SEED, RUNS_AT_ONCE, WORKERS = 60, 113, 50, 3
-LIMIT_SECONDS = 300.0  # a minute of weather, and what comes before and after it on a busy machine
+LIMIT_SECONDS = 300.0  # a minute of faults, with start and end on a busy machine
 STOP_SECONDS = 60.0
 
 
 @pytest.mark.timeout(LIMIT_SECONDS + STOP_SECONDS + 10)
 def test_every_run_ends_as_its_guarantees_promise(tmp_path: Path) -> None:
-    """In a process of its own with servers of its own: those of the tests must not be restarted."""
-    status, report = _chaos(tmp_path)
+    """Run it in a process with servers of its own: those of the tests must not be restarted."""
+    status, report = _run_trial(tmp_path)
     assert status == 0, report
     assert "lost 0, completed step ran again 0, slots held at the end 0, processes left 0" in report
-    # It was a chaos: enough has happened to enough runs.
+    # There were enough faults and enough runs.
     assert _number(report, "runs:") > RUNS_AT_ONCE
-    for kind in Kind:
+    for kind in FaultKind:
         assert _number(report, f"{kind}$", before=True) > 0, report
-    assert _number(report, Kind.FLUSH, before=True) == 2
+    assert _number(report, FaultKind.FLUSH, before=True) == 2
     assert _number(report, "placement.lost", before=True) > 0
 
 
-def _chaos(logs: Path) -> tuple[int, str]:
+def _run_trial(logs: Path) -> tuple[int, str]:
     command = [
         *(sys.executable, "-m", "trials.chaos"),
         *("--seconds", str(SECONDS)),
@@ -44,13 +44,13 @@ def _chaos(logs: Path) -> tuple[int, str]:
         try:
             report, _ = process.communicate(timeout=LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
-            process.terminate()  # it takes its workers and servers with it
+            process.terminate()  # it stops its workers and servers
             report, _ = process.communicate(timeout=STOP_SECONDS)
     return process.returncode, f"{report}\nthe logs are in {logs}"
 
 
 def _number(report: str, name: str, *, before: bool = False) -> int:
-    """The number that stands before or after a name at the beginning of a line; 0 if the report has none."""
+    """Return the number before or after a name at the beginning of a line; 0 if there is none."""
     found = re.search(
         rf"^ +(\d+) {name}" if before else rf"^{name} (\d+)", report, flags=re.MULTILINE
     )

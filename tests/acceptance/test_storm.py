@@ -1,4 +1,4 @@
-"""A short storm: runs of two tenants that misbehave in every way while a worker is killed, and nothing is left."""
+"""A short storm trial: runs misbehave in every way while a worker is killed, and nothing is left behind."""
 
 import signal
 import socket
@@ -24,14 +24,14 @@ from tests.factories import make_machine, make_placed, set_quota
 from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
-from trials.storm.leftovers import (
-    FarSides,
+from trials.storm.orphans import (
+    Remotes,
     executions_in,
     in_the_ledger,
     on_the_machine,
     unrecorded,
 )
-from trials.storm.storm import Size, raise_storm
+from trials.storm.scenario import Size, run_storm
 
 RUNS, SEED, WORKERS = 40, 20, 2
 
@@ -50,22 +50,22 @@ def test_nothing_is_left_of_runs_that_end_in_every_way(
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.storm_nodes")
     for tenant in (acme, globex):
         set_quota(tenant, RUNS)
-    far = FarSides(customer=customer, recorder=recorder, cache=run_cache)
+    remotes = Remotes(customer=customer, recorder=recorder, cache=run_cache)
     size = Size(runs=RUNS, seed=SEED, workers=WORKERS, freeze=False)
-    said: list[str] = []
-    aftermath = raise_storm([acme, globex], far, tmp_path, size, say=said.append)
-    assert aftermath.left == []
-    assert aftermath.runs.total() == RUNS
-    assert any(line.startswith("kill -9") for line in said)
-    # The looks can see: while it went on there was much at the far sides, and much of it ended badly.
-    assert aftermath.seen.most > WORKERS
-    assert len(aftermath.moods) > 10
-    kinds = {name.rpartition(" ")[0] for name in aftermath.records}
+    lines: list[str] = []
+    result = run_storm([acme, globex], remotes, tmp_path, size, progress=lines.append)
+    assert result.left == []
+    assert result.runs.total() == RUNS
+    assert any(line.startswith("kill -9") for line in lines)
+    # The search does find things: there were many at the remotes meanwhile, and many ended badly.
+    assert result.remote_state.most > WORKERS
+    assert len(result.behaviours) > 10
+    kinds = {name.rpartition(" ")[0] for name in result.records}
     assert kinds == {"cache", "cache.keys", "cache.user", "database", "database.role", "http_api"}
-    assert {"database disposed", "database killed"} <= aftermath.records.keys()
+    assert {"database disposed", "database killed"} <= result.records.keys()
 
 
-def test_the_looks_see_what_is_left(
+def test_the_search_finds_what_is_left(
     acme: TenantRef,
     globex: TenantRef,
     customer: Customer,
@@ -73,8 +73,12 @@ def test_the_looks_see_what_is_left(
     run_cache: "redis.Redis",
     tmp_path: Path,
 ) -> None:
-    far = FarSides(customer=customer, recorder=recorder, cache=run_cache)
-    assert [far.left(), in_the_ledger([acme, globex]), on_the_machine(tmp_path, [])] == [[], [], []]
+    remotes = Remotes(customer=customer, recorder=recorder, cache=run_cache)
+    assert [remotes.left(), in_the_ledger([acme, globex]), on_the_machine(tmp_path, [])] == [
+        [],
+        [],
+        [],
+    ]
     execution_id = uuid4()
     role, user = f"iso_{execution_id.hex}_1_storm", f"exec:{execution_id}:1:scratch"
     url = SERVERS.cache_url
@@ -88,40 +92,42 @@ def test_the_looks_see_what_is_left(
         superuser.execute(f'CREATE ROLE "{role}"')
         run_cache.acl_setuser(user)
         cache.set(f"{user}:k", "v")
-        _write_down(acme, user)
+        _record(acme, user)
         wait_for(lambda: recorder.open_ports, "the recorder's connection")
         try:
             found = "\n".join(
-                far.left() + in_the_ledger([acme, globex]) + on_the_machine(tmp_path, [])
+                remotes.left() + in_the_ledger([acme, globex]) + on_the_machine(tmp_path, [])
             )
         finally:
             superuser.execute(f'DROP ROLE "{role}"')
             left_running.kill()
-    for sign in (
+    for line in (
         f"role {role}", "of shop_reader", f"cache user {user}", f"cache key {user}:k", f"'exec_{execution_id}/1/acme'",
         "HTTP connection", f"record {user} open", f"issued cache.user {user}", "['sleep', '60']",
     ):  # fmt: skip
-        assert sign in found, found
+        assert line in found, found
     assert executions_in([f"role {role}"]) == {execution_id: f"role {role}"}
-    assert unrecorded(far.made_roles() & {role}, [acme, globex]) == [f"role {role} is in no ledger"]
+    assert unrecorded(remotes.created_roles() & {role}, [acme, globex]) == [
+        f"role {role} is in no ledger"
+    ]
     assert unrecorded({user}, [acme, globex]) == [f"role {user} is in no ledger"]
 
 
-def _write_down(tenant: TenantRef, far_id: str) -> None:
-    """A run with something issued that nobody has revoked."""
+def _record(tenant: TenantRef, remote_id: str) -> None:
+    """Make a run with a credential that was not revoked."""
     machine = make_machine()
     run_id = make_placed(tenant, machine).execution_id
     with tenant_scope(tenant):
         ResourceRecord.objects.create(
-            execution_id=run_id, epoch=1, resource_id=far_id, type="cache.user", opened_at=now()
+            execution_id=run_id, epoch=1, resource_id=remote_id, type="cache.user", opened_at=now()
         )
         Issued.objects.create(
             tenant_id=tenant.id, execution_id=run_id, epoch=1, resource_type="cache", kind="cache.user",
-            far_id=far_id, data=b"", issued_at=now(), sweep_at=now(),
+            far_id=remote_id, data=b"", issued_at=now(), sweep_at=now(),
         )  # fmt: skip
 
 
-def test_a_runner_that_a_killed_worker_has_left_stopped_is_ended_by_the_next_worker(
+def test_a_runner_that_a_killed_worker_left_stopped_is_ended_by_the_next_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -134,19 +140,19 @@ def test_a_runner_that_a_killed_worker_has_left_stopped_is_ended_by_the_next_wor
     assert not folder.exists()
 
 
-def test_what_a_stray_starts_while_strays_are_looked_for_is_ended_too(
+def test_a_process_that_a_stray_starts_during_the_search_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first look sees a process that is gone a moment later; only then its child is there."""
-    looks = processes._strays
+    """The first search finds a process that ends a moment later; its child exists only then."""
+    search = processes._strays
     started: list[subprocess.Popen[bytes]] = []
 
-    def look(home: Path) -> Iterator[psutil.Process]:
+    def strays(home: Path) -> Iterator[psutil.Process]:
         if started:
-            yield from looks(home)
+            yield from search(home)
         else:
             started.append(subprocess.Popen(["sleep", "60"], env={"HOME": str(home)}))
 
-    monkeypatch.setattr(processes, "_strays", look)
+    monkeypatch.setattr(processes, "_strays", strays)
     processes.end_strays(tmp_path)
     assert started[0].wait(10) == -signal.SIGKILL

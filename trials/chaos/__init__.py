@@ -1,1 +1,1 @@
-"""Chaos: runs of mixed guarantees while workers and servers die, and a judge. `python -m trials.chaos`."""
+"""The chaos trial: runs of all guarantees while workers and servers fail. `python -m trials.chaos`."""

@@ -1,6 +1,9 @@
-"""The rows of a chaos in a file beside its logs, for whoever looks into a finding.
+"""Keep the evidence of a chaos trial in a file beside its logs.
 
-Timing: once, at the end. Model: sync. Guarantee: best-effort. Failure: bubble.
+Timing: once, at the end.
+Model: sync.
+Guarantee: best-effort.
+Failure: bubble.
 """
 
 import json
@@ -15,15 +18,15 @@ NAME = "evidence.json"
 
 
 def keep(evidence: Evidence, logs: Path) -> None:
-    """Write what the platform and the judge have; the blueprints come from the seed."""
+    """Write the rows of platform and observer; the blueprints follow from the seed."""
     parts: dict[str, Sequence[Any]] = {
         "runs": evidence.runs,
         "steps": evidence.steps,
         "events": evidence.events,
-        "starts": evidence.heard.starts,
-        "dones": evidence.heard.dones,
-        "effects": evidence.heard.effects,
-        "violations": evidence.heard.violations,
+        "starts": evidence.observed.starts,
+        "dones": evidence.observed.dones,
+        "effects": evidence.observed.effects,
+        "violations": evidence.observed.violations,
     }
     rows = {name: [asdict(row) for row in found] for name, found in parts.items()}
     rows["cancelled"] = [{"execution": run_id} for run_id in evidence.cancelled]

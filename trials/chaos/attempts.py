@@ -1,4 +1,4 @@
-"""The attempts that have failed, as a run's events tell. Pure."""
+"""Failed attempts, read from the events of a run. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from trials.chaos.rows import EventRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed:
-    """One attempt of one step, or of its recovery node."""
+class FailedAttempt:
+    """One attempt of a step, or of its recovery node."""
 
     step: str
     epoch: int
@@ -17,8 +17,8 @@ class Failed:
     recovering: bool
 
 
-def failed_attempts(events: Sequence[EventRow]) -> Iterator[Failed]:
-    """Those of one run, its events in their order."""
+def failed_attempts(events: Sequence[EventRow]) -> Iterator[FailedAttempt]:
+    """Yield the failed attempts of one run; its events are in order."""
     epochs: dict[str, int] = {}
     recovering: set[str] = set()
     for event in events:
@@ -26,7 +26,7 @@ def failed_attempts(events: Sequence[EventRow]) -> Iterator[Failed]:
             epochs[event.step] = int(event.data["epoch"])
         code = event.data.get("code")
         if event.kind in {"step.failed", "step.retrying", "step.cancelled"} and code:
-            yield Failed(
+            yield FailedAttempt(
                 step=event.step,
                 epoch=epochs.get(event.step, 0),
                 attempt=int(event.data.get("attempt", 0)),

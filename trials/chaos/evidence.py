@@ -1,6 +1,9 @@
-"""What the platform has written of all runs, read when everything is over.
+"""Collect what the platform stored about all runs.
 
-Timing: once, some seconds. Model: sync. Guarantee: idempotent; it only looks. Failure: bubble.
+Timing: once at the end, some seconds.
+Model: sync.
+Guarantee: idempotent; it only reads.
+Failure: bubble.
 """
 
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from trials.chaos.rows import EventRow, RunRow, StepRow
 
 
 def runs(tenants: Sequence[TenantRef]) -> list[RunRow]:
-    """All runs."""
+    """Return all runs."""
     found: list[RunRow] = []
     for tenant in tenants:
         with tenant_scope(tenant):
@@ -31,7 +34,7 @@ def runs(tenants: Sequence[TenantRef]) -> list[RunRow]:
 
 
 def steps(tenants: Sequence[TenantRef]) -> list[StepRow]:
-    """All steps, in their order."""
+    """Return all steps, in order."""
     found: list[StepRow] = []
     for tenant in tenants:
         with tenant_scope(tenant):
@@ -53,7 +56,7 @@ def steps(tenants: Sequence[TenantRef]) -> list[StepRow]:
 
 
 def events(tenants: Sequence[TenantRef]) -> list[EventRow]:
-    """All events, in their order."""
+    """Return all events, in order."""
     found: list[EventRow] = []
     for tenant in tenants:
         with tenant_scope(tenant):

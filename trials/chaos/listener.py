@@ -1,7 +1,9 @@
-"""Hears what the workers tell of their tasks, as Flower does, and counts those that succeeded.
+"""Receive the task events of the workers, as Flower does, and count the tasks that succeeded.
 
-Timing: as they come. Model: sync, in a thread of its own. Guarantee: at-most-once; what is told while the broker is
-away is not heard. Failure: a lost connection is made anew until it is stopped.
+Timing: as events arrive.
+Model: sync, in a thread of its own.
+Guarantee: at-most-once; events that are sent while the broker is down are lost.
+Failure: a lost connection is opened again, until the listener is stopped.
 """
 
 import ast
@@ -15,24 +17,24 @@ from kombu.exceptions import OperationalError
 from orchestrator.celery import app
 from trials.chaos.rows import Link
 
-AGAIN_SECONDS = 0.2
+RECONNECT_SECONDS = 0.2
 
 
-class Listener(threading.Thread):
-    """Listens until it is stopped."""
+class TaskEventListener(threading.Thread):
+    """Receive task events until stopped."""
 
     def __init__(self) -> None:
-        super().__init__(name="listener", daemon=True)
+        super().__init__(name="task-event-listener", daemon=True)
         self._links: dict[str, Link] = {}  # by task
         self._succeeded: set[str] = set()
         self._stopping = threading.Event()
         self._receiver: Any = None
-        self.heard: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.connected = 0
-        self.failed: Counter[str] = Counter()  # links, by what they raised
+        self.failed: Counter[str] = Counter()  # links, by exception
 
     def run(self) -> None:
-        """Connect, listen, and connect again."""
+        """Connect, listen, and connect again when the connection is lost."""
         while not self._stopping.is_set():
             with app.connection_for_read() as connection:
                 lost: tuple[type[BaseException], ...] = (
@@ -43,17 +45,17 @@ class Listener(threading.Thread):
                 try:
                     self._listen(connection)
                 except lost:
-                    self._stopping.wait(AGAIN_SECONDS)
+                    self._stopping.wait(RECONNECT_SECONDS)
 
     def stop(self) -> None:
-        """Stop within a second or so."""
+        """Stop within about a second."""
         self._stopping.set()
         if self._receiver is not None:
             self._receiver.should_stop = True
         self.join(10)
 
     def successes(self) -> Mapping[Link, int]:
-        """How many tasks have succeeded, by their link."""
+        """Return the number of tasks that succeeded, by link."""
         found: defaultdict[Link, int] = defaultdict(int)
         for task in self._succeeded:
             if link := self._links.get(task):
@@ -62,32 +64,32 @@ class Listener(threading.Thread):
 
     def _listen(self, connection: Any) -> None:
         handlers = {
-            "task-received": self._received,
-            "task-succeeded": self._ended_well,
-            "task-failed": self._ended_badly,
+            "task-received": self._on_received,
+            "task-succeeded": self._on_succeeded,
+            "task-failed": self._on_failed,
         }
         self._receiver = app.events.Receiver(connection, handlers=handlers)
         self._receiver.should_stop = self._stopping.is_set()
         self.connected += 1
         self._receiver.capture(limit=None, timeout=None, wakeup=False)
 
-    def _received(self, event: dict[str, Any]) -> None:
-        self.heard["received"] += 1
-        # The name is the one that Flower shows; what is no link of a chain has other arguments.
+    def _on_received(self, event: dict[str, Any]) -> None:
+        self.counts["received"] += 1
+        # By arguments, since the name is the one that Flower shows. Other tasks have other arguments.
         if link := link_of(str(event.get("args", ""))):
             self._links[event["uuid"]] = link
 
-    def _ended_well(self, event: dict[str, Any]) -> None:
-        self.heard["succeeded"] += 1
+    def _on_succeeded(self, event: dict[str, Any]) -> None:
+        self.counts["succeeded"] += 1
         self._succeeded.add(event["uuid"])
 
-    def _ended_badly(self, event: dict[str, Any]) -> None:
-        self.heard["failed"] += 1
+    def _on_failed(self, event: dict[str, Any]) -> None:
+        self.counts["failed"] += 1
         self.failed[str(event.get("exception", ""))] += 1
 
 
 def link_of(arguments: str) -> Link | None:
-    """Execution, epoch and path from the arguments as they are shown. Pure."""
+    """Parse execution, epoch and path from the arguments in an event. Pure."""
     try:
         _tenant, execution, epoch, path = ast.literal_eval(arguments)
     except (ValueError, SyntaxError, TypeError):

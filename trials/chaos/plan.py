@@ -1,4 +1,4 @@
-"""What happens in a chaos, by its seed. Pure: the same seed gives the same blueprints, runs and calamities again."""
+"""The plan of a chaos trial: the same seed gives the same blueprints, runs and faults. Pure."""
 
 import random
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ STEPS = 20
 EXPRESS = 0.3  # of the blueprints
 SLEEPS = 0.04  # of the steps
 SLEEP_SECONDS = (0.1, 1.0)
-# What a step's node does, by its name.
-WORK = "chaos.work"  # nothing that matters
+# Nodes.
+WORK = "chaos.work"  # takes time
 PAY = "chaos.pay"  # leaves an effect under its idempotency key
-SEND = "chaos.send"  # leaves a mark that must not be there
-MEND = "chaos.mend"  # recovers
+SEND = "chaos.send"  # leaves a mark that must not exist yet
+RECOVER = "chaos.recover"  # the recovery node
 SLEEP = "flow.sleep"
-# How long it takes. What may not run again, or only under its key, takes longest, and a few steps are slow: these are
-# what a kill cuts in the middle.
-MILLISECONDS = {WORK: (10, 80), PAY: (60, 200), SEND: (80, 200), MEND: (10, 80)}
+# Duration of a step. Steps that may not repeat, or only under their key, take longest, and a few steps are slow:
+# a kill is to interrupt these.
+MILLISECONDS = {WORK: (10, 80), PAY: (60, 200), SEND: (80, 200), RECOVER: (10, 80)}
 SLOW, SLOW_MS = 0.1, (400, 1200)
-# Guarantee: its node, and how often.
+# Node and weight of each guarantee.
 GUARANTEES = {
     "at_least_once": (WORK, 5),
     "exactly_once": (PAY, 5),
@@ -31,7 +31,7 @@ GUARANTEES = {
     "idempotent": (WORK, 2),
     "deterministic": (WORK, 2),
 }
-ALWAYS = 99  # attempts that fail
+ALWAYS = 99  # failing attempts
 FAILS_ONCE, FAILS_ALWAYS, ENDS_ITS_RUN = 0.08, 0.05, 0.003  # of the steps that can
 CANCELLED = 0.08  # of the runs, from outside
 CANCEL_WITHIN = 4.0  # seconds after they were submitted
@@ -39,37 +39,41 @@ SKEW_SECONDS = 3600.0
 
 PERIOD_SECONDS = 2.0
 MINUTE = 60.0
-SOON = 8.0  # seconds
-WORKER_STOPPED = (3.0, 25.0)  # seconds; a lease has 15
+NEAR = 8.0  # seconds
+WORKER_STOPPED = (3.0, 25.0)  # seconds; a lease takes 15
 CHILD_STOPPED = (1.0, 5.0)
-REDIS_AWAY, POSTGRES_AWAY = 3.0, 4.0
+REDIS_DOWN, POSTGRES_DOWN = 3.0, 4.0
 
 
-class Kind(StrEnum):
-    """What may befall a platform."""
+class FaultKind(StrEnum):
+    """Kinds of faults."""
 
     KILL_WORKER = "kill -9 of a worker"
     STOP_WORKER = "SIGSTOP of a worker"
     KILL_CHILD = "kill -9 of a child"
     STOP_CHILD = "SIGSTOP of a child"
     DUPLICATE = "chain sent twice"
-    GHOST = "writes under an old epoch"
+    STALE_WRITE = "writes under an old epoch"
     FLUSH = "FLUSHALL"
     REDIS = "Redis restart"
     POSTGRES = "PostgreSQL restart"
 
 
-# How often, one of them every two seconds.
+# Every two seconds one of these, by weight.
 WEIGHTS = {
-    Kind.KILL_WORKER: 3,
-    Kind.STOP_WORKER: 2,
-    Kind.KILL_CHILD: 4,
-    Kind.STOP_CHILD: 3,
-    Kind.DUPLICATE: 3,
-    Kind.GHOST: 3,
+    FaultKind.KILL_WORKER: 3,
+    FaultKind.STOP_WORKER: 2,
+    FaultKind.KILL_CHILD: 4,
+    FaultKind.STOP_CHILD: 3,
+    FaultKind.DUPLICATE: 3,
+    FaultKind.STALE_WRITE: 3,
 }
-# Once in each of the four quarters of a minute, in an order by the seed.
-OF_SERVERS = {Kind.FLUSH: 0.0, Kind.REDIS: REDIS_AWAY, Kind.POSTGRES: POSTGRES_AWAY}
+# Seconds of outage. In each quarter of a minute there is one of these, in an order that the seed gives.
+SERVER_FAULTS = {
+    FaultKind.FLUSH: 0.0,
+    FaultKind.REDIS: REDIS_DOWN,
+    FaultKind.POSTGRES: POSTGRES_DOWN,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,19 +88,19 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calamity:
-    """What befalls whom, and for how long."""
+class Fault:
+    """One fault: kind, target, time and length."""
 
-    at: float  # seconds after the weather has begun
-    kind: Kind
-    slot: int = 0  # the place among the workers; who is there is its newest worker
-    chance: float = 0.0  # which of several, from 0 to 1
+    at: float  # seconds after the injection began
+    kind: FaultKind
+    slot: int = 0  # the newest worker of this slot
+    pick: float = 0.0  # from 0 to 1: one of several targets
     lasts: float = 0.0  # seconds
 
 
 # --- blueprints
 def documents(seed: int, number: int = BLUEPRINTS) -> list[dict[str, Any]]:
-    """The blueprints: 20 steps each, of mixed guarantees and failure modes."""
+    """Return blueprints of 20 steps each, with all guarantees and failure modes."""
     chance = random.Random(f"documents {seed}")  # noqa: S311 - must repeat
     return [_document(f"chaos-{index}", chance) for index in range(number)]
 
@@ -107,8 +111,8 @@ def _document(name: str, chance: random.Random) -> dict[str, Any]:
         "express": chance.random() < EXPRESS,
         "inputs": {
             "type": "object",
-            "required": ["judge"],
-            "properties": {"judge": {"type": "string"}},
+            "required": ["observer"],
+            "properties": {"observer": {"type": "string"}},
         },
         "steps": [_step(f"s{number:02}", chance) for number in range(1, STEPS + 1)],
     }
@@ -125,20 +129,20 @@ def _step(key: str, chance: random.Random) -> dict[str, Any]:
     node, _ = GUARANTEES[guarantee]
     mode = _failure_mode(guarantee, chance)
     parameters: dict[str, Any] = {
-        "judge": "${inputs.judge}",
+        "observer": "${inputs.observer}",
         "ms": chance.randint(*(SLOW_MS if chance.random() < SLOW else MILLISECONDS[node])),
         "fails": _fails(mode, chance),
     }
     if node == SEND:
-        # Retried, a step runs again because it has failed, which no guarantee forbids.
+        # A retry after a failure is allowed under every guarantee.
         parameters["once"] = mode.get("on_failure") != "retry"
     return {"key": key, "uses": node, "guarantee": guarantee, "with": parameters, **mode}
 
 
 def _failure_mode(guarantee: str, chance: random.Random) -> dict[str, Any]:
     recover = {
-        "uses": MEND,
-        "with": {"judge": "${inputs.judge}", "ms": chance.randint(*MILLISECONDS[MEND])},
+        "uses": RECOVER,
+        "with": {"observer": "${inputs.observer}", "ms": chance.randint(*MILLISECONDS[RECOVER])},
     }
     modes: list[dict[str, Any]] = [
         {},
@@ -161,18 +165,18 @@ def _failure_mode(guarantee: str, chance: random.Random) -> dict[str, Any]:
 
 
 def _fails(mode: dict[str, Any], chance: random.Random) -> int:
-    """How many attempts fail: the first at times where there is another, all of them where the run goes on."""
-    goes_on = mode.get("retry", {}).get("then", mode.get("on_failure", "abort"))
+    """Return how many attempts fail: one if the step is retried, all if the run continues after it."""
+    continues = mode.get("retry", {}).get("then", mode.get("on_failure", "abort"))
     if mode.get("on_failure") == "retry" and chance.random() < FAILS_ONCE:
         return 1
-    if goes_on in {"continue", "recover"} and chance.random() < FAILS_ALWAYS:
+    if continues in {"continue", "recover"} and chance.random() < FAILS_ALWAYS:
         return ALWAYS
     return ALWAYS if not mode and chance.random() < ENDS_ITS_RUN else 0
 
 
 # --- runs
 def run(seed: int, index: int, blueprints: Sequence[str]) -> PlannedRun:
-    """The run of this number; the tenants take turns."""
+    """Return the run of this number; the tenants take turns."""
     chance = random.Random(f"run {seed} {index}")  # noqa: S311 - must repeat
     return PlannedRun(
         index=index,
@@ -183,71 +187,72 @@ def run(seed: int, index: int, blueprints: Sequence[str]) -> PlannedRun:
     )
 
 
-# --- weather
+# --- faults
 def skew(seed: int, number: int) -> float:
-    """How many seconds the wall clock of the worker of this number is ahead."""
+    """Return how many seconds the wall clock of this worker is ahead."""
     chance = random.Random(f"skew {seed} {number}")  # noqa: S311 - must repeat
     return round(chance.uniform(-SKEW_SECONDS, SKEW_SECONDS), 1)
 
 
-def schedule(seed: int, seconds: float, workers: int) -> list[Calamity]:
-    """All calamities in their order; one worker at least is not stopped at any time."""
+def schedule(seed: int, seconds: float, workers: int) -> list[Fault]:
+    """Return all faults in order; at any time at least one worker is not stopped."""
+    # Another prefix would give every known seed another schedule.
     chance = random.Random(f"weather {seed}")  # noqa: S311 - must repeat
     stopped_until = [0.0] * workers
-    beats = [
-        _beat(index * PERIOD_SECONDS, chance, stopped_until)
+    regular = [
+        _regular_fault(index * PERIOD_SECONDS, chance, stopped_until)
         for index in range(1, int(seconds / PERIOD_SECONDS))
     ]
     minutes = max(int(seconds / MINUTE), 1)
     of_servers = [
-        _struck_well(calamity, beats)
+        _aligned(fault, regular)
         for minute in range(minutes)
-        for calamity in _of_servers(minute * MINUTE, min(seconds, MINUTE), chance)
+        for fault in _server_faults(minute * MINUTE, min(seconds, MINUTE), chance)
     ]
-    return sorted(beats + of_servers, key=lambda calamity: calamity.at)
+    return sorted(regular + of_servers, key=lambda fault: fault.at)
 
 
-def _beat(at: float, chance: random.Random, stopped_until: list[float]) -> Calamity:
+def _regular_fault(at: float, chance: random.Random, stopped_until: list[float]) -> Fault:
     kind = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-    slot, which = chance.randrange(len(stopped_until)), chance.random()
-    if kind is Kind.STOP_WORKER:
+    slot, pick = chance.randrange(len(stopped_until)), chance.random()
+    if kind is FaultKind.STOP_WORKER:
         going = [number for number, until in enumerate(stopped_until) if until <= at]
         if len(going) < 2:
-            kind = Kind.KILL_CHILD
+            kind = FaultKind.KILL_CHILD
         else:
             slot = chance.choice(going)
     lasts = 0.0
-    if kind is Kind.STOP_WORKER:
+    if kind is FaultKind.STOP_WORKER:
         lasts = round(chance.uniform(*WORKER_STOPPED), 1)
         stopped_until[slot] = at + lasts
-    elif kind is Kind.STOP_CHILD:
+    elif kind is FaultKind.STOP_CHILD:
         lasts = round(chance.uniform(*CHILD_STOPPED), 1)
-    elif kind is Kind.KILL_WORKER:
-        stopped_until[slot] = 0.0  # its successor goes
-    return Calamity(at=at, kind=kind, slot=slot, chance=which, lasts=lasts)
+    elif kind is FaultKind.KILL_WORKER:
+        stopped_until[slot] = 0.0  # its successor runs
+    return Fault(at=at, kind=kind, slot=slot, pick=pick, lasts=lasts)
 
 
-def _struck_well(calamity: Calamity, beats: Sequence[Calamity]) -> Calamity:
-    """Messages are in Redis for milliseconds, but wait there for who is stopped: then it is emptied, if one is soon."""
-    if calamity.kind is not Kind.FLUSH:
-        return calamity
-    soon = [
-        beat.at + beat.lasts / 2
-        for beat in beats
-        if beat.kind is Kind.STOP_WORKER and abs(beat.at + beat.lasts / 2 - calamity.at) < SOON
+def _aligned(fault: Fault, regular: Sequence[Fault]) -> Fault:
+    """Move a FLUSHALL into the pause of a worker, if one is near: else messages stay in Redis for milliseconds only."""
+    if fault.kind is not FaultKind.FLUSH:
+        return fault
+    near = [
+        one.at + one.lasts / 2
+        for one in regular
+        if one.kind is FaultKind.STOP_WORKER and abs(one.at + one.lasts / 2 - fault.at) < NEAR
     ]
-    return replace(calamity, at=round(soon[0], 1)) if soon else calamity
+    return replace(fault, at=round(near[0], 1)) if near else fault
 
 
-def _of_servers(begin: float, length: float, chance: random.Random) -> list[Calamity]:
-    kinds = [Kind.FLUSH, Kind.FLUSH, Kind.REDIS, Kind.POSTGRES]
+def _server_faults(begin: float, length: float, chance: random.Random) -> list[Fault]:
+    kinds = [FaultKind.FLUSH, FaultKind.FLUSH, FaultKind.REDIS, FaultKind.POSTGRES]
     chance.shuffle(kinds)
     quarter = length / len(kinds)
     return [
-        Calamity(
+        Fault(
             at=round(begin + (number + chance.uniform(0.2, 0.7)) * quarter, 1),
             kind=kind,
-            lasts=OF_SERVERS[kind],
+            lasts=SERVER_FAULTS[kind],
         )
         for number, kind in enumerate(kinds)
     ]

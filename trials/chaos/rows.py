@@ -1,4 +1,4 @@
-"""What the platform and the judge have written of the runs. Plain data."""
+"""Rows of the platform and of the observer. Plain data."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Link = tuple[str, int, str]  # execution, epoch and path of one link of a chain
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """One run as the platform has it."""
+    """One run as the platform stores it."""
 
     id: UUID
     tenant: str
@@ -25,7 +25,7 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRow:
-    """One step as the platform has it."""
+    """One step as the platform stores it."""
 
     execution: UUID
     path: str
@@ -40,7 +40,7 @@ class StepRow:
 
 @dataclass(frozen=True, kw_only=True)
 class EventRow:
-    """One thing that the platform says has happened."""
+    """One event as the platform stores it."""
 
     execution: UUID
     sequence: int
@@ -50,8 +50,8 @@ class EventRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What a step told the judge: that it began, or that it was done."""
+class Observation:
+    """The start or the end of an attempt, as its step recorded it at the observer."""
 
     execution: UUID
     step: str
@@ -63,13 +63,13 @@ class Told:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Its place among the attempts of its step."""
+        """Return the place among the attempts of the step."""
         return self.epoch, self.attempt
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What an exactly_once step has left."""
+    """The effect of an exactly_once step."""
 
     execution: UUID
     step: str
@@ -78,7 +78,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """A unique key that a step found taken."""
+    """A unique key that a step found in use."""
 
     execution: UUID
     step: str
@@ -88,25 +88,25 @@ class Violation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
-    """All that the judge has heard."""
+class Observations:
+    """All rows of the observer."""
 
-    starts: Sequence[Told] = ()
-    dones: Sequence[Told] = ()
+    starts: Sequence[Observation] = ()
+    dones: Sequence[Observation] = ()
     effects: Sequence[Effect] = ()
     violations: Sequence[Violation] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything that a verdict is made from."""
+    """Everything that the verdict is based on."""
 
-    plans: Mapping[str, Plan]  # by the names of their blueprints
+    plans: Mapping[str, Plan]  # by name of blueprint
     submitted: Set[UUID]
-    cancelled: Set[UUID]  # of which it was asked
+    cancelled: Set[UUID]  # for which it was requested
     runs: Sequence[RunRow]
     steps: Sequence[StepRow]
     events: Sequence[EventRow]
-    heard: Heard
-    successes: Mapping[Link, int] = field(default_factory=dict)  # by link, how many tasks
-    killed: Set[int] = frozenset()  # the ids of children that the weather has killed
+    observed: Observations
+    successes: Mapping[Link, int] = field(default_factory=dict)  # number of tasks by link
+    killed: Set[int] = frozenset()  # pids of children killed by a fault

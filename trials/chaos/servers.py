@@ -1,7 +1,9 @@
-"""The platform's PostgreSQL and Redis, each to be stopped and started again while everything else goes on.
+"""The platform's PostgreSQL and Redis; each can be stopped and restarted alone.
 
-Timing: stopping takes part of a second, starting about one. Model: sync, main thread: the kernel ends a child with the
-thread that started it. Guarantee: what it started ends with it. Failure: bubble; a server that does not start is named.
+Timing: stopping takes part of a second, starting about one.
+Model: sync, main thread: the kernel ends a child with the thread that started it.
+Guarantee: the servers end with this process.
+Failure: bubble; a server that does not start is named.
 """
 
 import contextlib
@@ -17,36 +19,36 @@ from orchestrator.embedded.supervisor import Supervisor
 
 
 class Server:
-    """One of them."""
+    """One server and its outages."""
 
     def __init__(self, child: ServerProcess, supervisor: Supervisor) -> None:
         self._child = child
         self._supervisor = supervisor
         self.outages: list[tuple[float, float]] = []  # from and to, by the monotonic clock
-        self._away_since: float | None = None
+        self._down_since: float | None = None
 
     def start(self) -> None:
-        """Start it, the first time or again, and wait until it answers; no error if it runs."""
+        """Start the server and wait until it answers; do nothing if it runs."""
         if self._supervisor.pids:
             return
         self._supervisor.start(self._child)
-        if self._away_since is not None:
-            self.outages.append((self._away_since, time.monotonic()))
-            self._away_since = None
+        if self._down_since is not None:
+            self.outages.append((self._down_since, time.monotonic()))
+            self._down_since = None
 
     def stop(self) -> None:
-        """Stop it as an operator does."""
-        self._away_since = time.monotonic()
+        """Stop the server as an operator does."""
+        self._down_since = time.monotonic()
         self._supervisor.stop_all()
 
-    def was_away(self, since: float) -> bool:
-        """Whether it was away at any time since then."""
-        return self._away_since is not None or any(end > since for _, end in self.outages)
+    def was_down(self, since: float) -> bool:
+        """Return True if the server was down at any time since then."""
+        return self._down_since is not None or any(end > since for _, end in self.outages)
 
 
 @dataclass(kw_only=True)
 class Servers:
-    """Both of them, and who knows their addresses."""
+    """Both servers."""
 
     embedded: EmbeddedServers
     postgres: Server = field(init=False)
@@ -58,19 +60,19 @@ class Servers:
         self.valkey = Server(self.embedded.valkey.child(), Supervisor(logs))
 
     def start(self) -> None:
-        """Start those that do not run."""
+        """Start the servers that do not run."""
         self.postgres.start()
         self.valkey.start()
 
     def stop(self) -> None:
-        """Stop them both."""
+        """Stop both servers."""
         self.valkey.stop()
         self.postgres.stop()
 
     def flush(self, lanes: Sequence[str], seconds: float) -> int:
-        """Empty Redis, and for a while take what comes into these lanes; returns how many messages these were.
+        """Empty Redis, then take the messages of these lanes for a while; return how many there were.
 
-        A worker that waits for a message has it at once, so a single FLUSHALL hardly ever meets one.
+        A waiting worker takes a message at once, so FLUSHALL alone would hardly ever lose one.
         """
         taken, until = 0, time.monotonic() + seconds
         with contextlib.suppress(redis.ConnectionError), self.client() as client:
@@ -80,10 +82,10 @@ class Servers:
         return taken
 
     def lanes(self) -> list[str]:
-        """The names of the lanes that hold a message."""
+        """Return the names of the lanes with a message."""
         with self.client() as client:
             return sorted(map(str, client.scan_iter(match="lane.*", count=1000)))
 
     def client(self) -> "redis.Redis":
-        """A client of its own for one look."""
+        """Return a new client."""
         return redis.Redis.from_url(self.embedded.redis_url, decode_responses=True)

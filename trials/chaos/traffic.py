@@ -1,12 +1,14 @@
-"""The runs of a chaos: submitted, cancelled and looked at from outside, also while PostgreSQL comes and goes.
+"""The load of a chaos trial: submit, cancel and poll runs, also across restarts of PostgreSQL.
 
-Timing: looks a few times a second. Model: sync, one thread. Guarantee: at-least-once; what the database did not answer
-is tried again, and a submission carries a key, so that it makes one run. Failure: bubble, unless the database is away.
+Timing: polls a few times per second.
+Model: sync, one thread.
+Guarantee: at-least-once; unanswered requests are retried, and an idempotency key keeps a submission to one run.
+Failure: bubble, unless the database is down.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
@@ -22,13 +24,13 @@ from trials.chaos import plan
 from trials.chaos.plan import PlannedRun
 
 ACTOR = "chaos"
-BATCH = 10  # submissions in a row, before anything else is looked at
+BATCH = 10  # submissions in one turn
 
 Answer = TypeVar("Answer")
 
 
 class Traffic:
-    """Keeps so many runs open, as long as it is told to."""
+    """Keep this many runs open."""
 
     def __init__(
         self,
@@ -36,37 +38,32 @@ class Traffic:
         blueprints: Sequence[str],
         *,
         seed: int,
-        judge: str,
+        observer: str,
         at_once: int,
     ) -> None:
         self._tenants = {tenant.schema: tenant for tenant in tenants}
         self._blueprints = blueprints
         self._seed = seed
-        self._judge = judge
+        self._observer = observer
         self._at_once = at_once
         self._next = 0
         self._cancels: list[tuple[float, TenantRef, UUID]] = []
         self._open: dict[UUID, TenantRef] = {}
         self.submitted: set[UUID] = set()
-        self.cancelled: set[UUID] = set()  # of which it was asked
-        self.moved = time.monotonic()  # when the last run ended
+        self.cancelled: set[UUID] = set()  # for which it was requested
+        self.last_end = time.monotonic()  # by the monotonic clock
 
     @property
     def open(self) -> int:
-        """How many have not ended, as far as is known."""
+        """Return how many runs have not ended, as of the last poll."""
         return len(self._open)
 
-    @property
-    def waits_for(self) -> Mapping[UUID, TenantRef]:
-        """Those that have not ended."""
-        return self._open
-
     def turn(self, *, more: bool) -> None:
-        """Look, cancel what is to be cancelled and, if there are to be more, submit as many as have ended."""
-        steadily(self._look)
-        steadily(self._cancel_due)
+        """Poll, cancel what is due and, if more are wanted, replace the runs that have ended."""
+        unless_down(self._poll)
+        unless_down(self._cancel_due)
         if more:
-            steadily(self._fill)
+            unless_down(self._fill)
 
     def _fill(self) -> None:
         missing = min(self._at_once - len(self._open), BATCH)
@@ -80,7 +77,7 @@ class Traffic:
         run = submit(
             tenant=tenant,
             blueprint=planned.blueprint,
-            inputs={"judge": self._judge},
+            inputs={"observer": self._observer},
             requested_by=ACTOR,
             seed=planned.seed,
             idempotency_key=f"chaos {planned.index}",
@@ -94,22 +91,22 @@ class Traffic:
     def _cancel_due(self) -> None:
         while due := [cancel for cancel in self._cancels if cancel[0] <= time.monotonic()]:
             _, tenant, run_id = due[0]
-            self.cancelled.add(run_id)  # before: its answer may be lost
+            self.cancelled.add(run_id)  # first: the answer may be lost
             with tenant_scope(tenant), suppress(AlreadyEnded):
                 request_cancel(run_id, actor=ACTOR)
             self._cancels.remove(due[0])
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         for tenant in self._tenants.values():
             mine = [run_id for run_id, whose in self._open.items() if whose is tenant]
             with tenant_scope(tenant):
                 ended = Execution.objects.filter(pk__in=mine, state__in=sorted(TERMINAL_EXECUTION))
                 for run_id in ended.values_list("pk", flat=True):
                     del self._open[run_id]
-                    self.moved = time.monotonic()
+                    self.last_end = time.monotonic()
 
     def states(self) -> Counter[str]:
-        """How all runs stand."""
+        """Count all runs by state and code."""
         found: Counter[str] = Counter()
         for tenant in self._tenants.values():
             with tenant_scope(tenant):
@@ -118,10 +115,10 @@ class Traffic:
         return found
 
 
-def steadily(ask: Callable[[], Answer]) -> Answer | None:
-    """Ask the database; none if it is away, and the next one asks over a new connection."""
+def unless_down(query: Callable[[], Answer]) -> Answer | None:
+    """Query the database; return None if it is down, and connect anew with the next query."""
     try:
-        return ask()
+        return query()
     except (OperationalError, InterfaceError):
         connections.close_all()
         return None

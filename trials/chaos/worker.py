@@ -1,7 +1,9 @@
-"""`python -m trials.chaos.worker NAME`: a worker whose wall clock goes wrong, as the environment says.
+"""`python -m trials.chaos.worker NAME`: a worker with a wrong wall clock.
 
-Timing: a long-running process of its own. Model: sync; the clock is wrong before anything else is imported.
-Guarantee: best-effort. Failure: bubble; a wrong clock must cause none.
+Timing: a long-running process of its own.
+Model: sync; the clock is set before anything else is imported.
+Guarantee: best-effort.
+Failure: bubble; a wrong clock must not cause one.
 """
 
 import ctypes
@@ -16,7 +18,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def set_clock(seconds: float) -> None:
-    """Have everything that is imported from now on see another time; what lasts is measured by other clocks."""
+    """Shift the wall clock for all modules that are imported later; monotonic clocks stay right."""
     from django.utils import timezone  # noqa: PLC0415 - after the clock
 
     real_time, real_now = time.time, timezone.now
@@ -32,7 +34,7 @@ def set_clock(seconds: float) -> None:
 
 
 def main() -> None:
-    """Set the clock, then be an ordinary worker that tells of its tasks; it ends with who has started it."""
+    """Set the clock and run an ordinary worker with task events; it ends with its parent."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     set_clock(float(os.environ.get(SKEW, "0")))
     from celery.__main__ import main as celery  # noqa: PLC0415 - after the clock

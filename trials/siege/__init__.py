@@ -1,1 +1,1 @@
-"""The siege: every attack on the front door at once, while another tenant works. `python -m trials.siege`."""
+"""The siege trial: all attacks on the front door at once, while another tenant works. `python -m trials.siege`."""

@@ -1,7 +1,9 @@
-"""Bodies far beyond every limit, sent again as soon as the server has refused them.
+"""Attack with request bodies far beyond every limit, sent again as soon as the server refuses them.
 
-Timing: for the given seconds. Model: async, one task for each body. Guarantee: best-effort; all pieces are the same
-few bytes, so that little memory is used. Failure: what ends a body is counted, and the next one begins.
+Timing: for the given seconds.
+Model: async, one task per body.
+Guarantee: best-effort; all pieces share the same bytes, so little memory is used.
+Failure: the end of a body is counted, and the next one begins.
 """
 
 import asyncio
@@ -18,19 +20,19 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 
 
-async def send(port: int, wanted: Sequence[Body], seconds: float) -> Tally:
-    """Keep as many bodies on their way as are wanted."""
+async def send(port: int, bodies: Sequence[Body], seconds: float) -> Tally:
+    """Keep all of these bodies in transfer, each sent again and again."""
     tally = Tally()
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-            for body in wanted:
-                group.create_task(_again_and_again(port, body, tally))
+            for body in bodies:
+                group.create_task(_repeat(port, body, tally))
     except TimeoutError:
         pass
     return tally
 
 
-async def _again_and_again(port: int, body: Body, tally: Tally) -> None:
+async def _repeat(port: int, body: Body, tally: Tally) -> None:
     loop = asyncio.get_running_loop()
     kind = f"{body.path} {'chunked' if body.chunked else 'with a length'}"
     while True:
@@ -39,7 +41,7 @@ async def _again_and_again(port: int, body: Body, tally: Tally) -> None:
         try:
             got = await _one(port, body, tally)
         except (OSError, EOFError):
-            got = "no answer"  # or one that was lost, because more was on its way
+            got = "no answer"  # or it was lost, because more of the body was in transfer
         tally.note(kind, got, loop.time() - began)
         await asyncio.sleep(RENEWAL_SECONDS)
 
@@ -61,7 +63,7 @@ async def _one(port: int, body: Body, tally: Tally) -> str:
 async def _pieces(
     writer: asyncio.StreamWriter, body: Body, answer: "asyncio.Task[bytes]", tally: Tally
 ) -> None:
-    """Until all is sent, the server answers or hangs up."""
+    """Send until all is sent, the server answers or the connection is closed."""
     framing = {"Transfer-Encoding": "chunked"} if body.chunked else {"Content-Length": BODY_BYTES}
     headers = {"Host": "localhost", "Content-Type": "application/json", **framing}
     writer.write(head("POST", body.path, {name: str(value) for name, value in headers.items()}))
@@ -72,9 +74,9 @@ async def _pieces(
         writer.write(piece)
         try:
             await writer.drain()
-        except OSError:  # the answer, if there is one, was sent before
+        except OSError:  # an answer, if any, was sent before
             return
         tally.sent_bytes += len(PIECE)
-        await asyncio.sleep(0)  # drain() does not wait while the kernel takes all
+        await asyncio.sleep(0)  # drain() does not yield while the kernel buffers all
     if body.chunked:
         writer.write(LAST_CHUNK)

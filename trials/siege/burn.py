@@ -1,7 +1,9 @@
-"""The control: as much processor time as an attacker took, and nothing sent.
+"""The control: use as much CPU time as an attacker did, and send nothing.
 
-Timing: for the given seconds. Model: sync, in a process of its own. Guarantee: best-effort; on a full machine it gets
-what an attacker would have got. Failure: none is expected.
+Timing: for the given seconds.
+Model: sync, in a process of its own.
+Guarantee: best-effort; on a full machine it gets the share that an attacker would have got.
+Failure: none is expected.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What was measured in one siege. Pure."""
+"""Figures of one siege. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from bench.figures import percentile
 from trials.siege.tally import Tally
-from trials.siege.victim import Seen
-from trials.siege.watch import Watched
+from trials.siege.victim import VictimFigures
+from trials.siege.web_usage import WebUsage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Latencies:
-    """Milliseconds of the victim's GETs, with those that failed."""
+    """Latencies of the victim's GETs in milliseconds, failed ones included."""
 
     requests: int
     p50: float
@@ -22,37 +22,37 @@ class Latencies:
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One part of a siege as the victim and the watch have seen it."""
+    """One phase of a siege: the victim's figures and the resource usage of web."""
 
     seconds: float
-    seen: Seen
-    web: Watched
+    victim: VictimFigures
+    web: WebUsage
 
     @property
     def latencies(self) -> Latencies:
-        return latencies(self.seen.latencies_ms)
+        return latencies(self.victim.latencies_ms)
 
     @property
     def log_bytes(self) -> int:
-        """By which all logs of the platform have grown."""
+        """Return by how much all logs of the platform have grown."""
         return sum(self.web.log_bytes.values())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Siege:
-    """Everything."""
+class SiegeResult:
+    """Everything that was measured."""
 
     idle: Phase
     attack: Phase
-    control: Phase | None  # None if the platform did not come back
-    recovery_s: float | None  # from the attack's end to quick answers
+    control: Phase | None  # None if the platform did not recover
+    recovery_s: float | None  # from the end of the attack to fast answers
     attacks: Mapping[str, Tally]
     attack_shares: Mapping[str, float]  # of one core, by attacking process
     control_shares: Mapping[str, float]
 
 
 def latencies(values_ms: Sequence[float]) -> Latencies:
-    """Of a phase in which nothing was asked, nothing is known."""
+    """Summarise latencies; all are 0 if there were no requests."""
     if not values_ms:
         return Latencies(requests=0, p50=0.0, p95=0.0, most=0.0)
     return Latencies(
@@ -64,10 +64,10 @@ def latencies(values_ms: Sequence[float]) -> Latencies:
 
 
 def times(of: float, to: float) -> float:
-    """A ratio; of nothing it is endless."""
+    """Return a ratio; infinity if it is relative to 0."""
     return of / to if to else float("inf")
 
 
 def server_errors(failures: Counter[str]) -> int:
-    """Answers with a status of 500 or more."""
+    """Count answers with a status of 500 or more."""
     return sum(number for got, number in failures.items() if got.isdecimal() and int(got) >= 500)

@@ -1,7 +1,9 @@
-"""Connections that never finish their request, and are opened again when the server has ended them.
+"""Attack with connections that never finish their request and are reopened when the server closes them.
 
-Timing: for the given seconds. Model: async, one task for each connection and one that drips. Guarantee: best-effort;
-all are closed at the end. Failure: a connection that cannot be opened is counted and tried again.
+Timing: for the given seconds.
+Model: async, one task per connection and one that sends single bytes.
+Guarantee: best-effort; all connections are closed at the end.
+Failure: a connection that cannot be opened is counted and tried again.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ from trials.siege.tally import Tally
 
 DRIP_SECONDS = 1.0
 CONNECT_SECONDS = 5.0
-OPENED_PER_SECOND = 600  # at the beginning
+OPENED_PER_SECOND = 600  # when the attack begins
 HEADERS = {"Host": "localhost", "Content-Type": "application/json"}
 _BODY = head("POST", "/api/v1/executions", {**HEADERS, "Content-Length": "100000"}) + b"{"
 _HEADER = head("GET", "/healthz", HEADERS)[: -len(b"\r\n")] + b"X-Note: a"
@@ -33,13 +35,13 @@ class _Writing(Interface):
 
 
 class _HalfOpen(asyncio.Protocol):
-    """One connection: sends the beginning of a request, and hears what the server says to it."""
+    """One connection: send the beginning of a request, and note how the server ends it."""
 
     def __init__(self, kind: str, dripping: set[_Writing]) -> None:
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._kind = kind
         self._dripping = dripping
-        self._heard = "closed by the server"
+        self._result = "closed by the server"
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -50,17 +52,17 @@ class _HalfOpen(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if data.startswith(b"HTTP/"):
-            self._heard = str(parse_head(data.partition(b"\r\n\r\n")[0]).status)
+            self._result = str(parse_head(data.partition(b"\r\n\r\n")[0]).status)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is not None:
             self._dripping.discard(self._transport)
         if not self.ended.done():
-            self.ended.set_result(self._heard)
+            self.ended.set_result(self._result)
 
 
 async def hold(port: int, kinds: Sequence[str], seconds: float) -> Tally:
-    """Keep as many connections half open as there are kinds."""
+    """Keep one connection half open for each of these kinds."""
     tally, dripping = Tally(), set[_Writing]()
     opened: set[asyncio.BaseTransport] = set()
     slots = [

@@ -1,7 +1,9 @@
-"""The little of HTTP that attackers and victim need. Who connects names a port: the address is always this machine.
+"""A minimal HTTP client for attackers and victim. It takes a port only: the address is always this machine.
 
-Timing: as long as the server takes, up to the caller's time limit. Model: async. Guarantee: best-effort; nothing is
-tried again. Failure: NoAnswer says in a few words how a request ended without an answer.
+Timing: as long as the server takes, up to the caller's time limit.
+Model: async.
+Guarantee: best-effort; nothing is retried.
+Failure: NoAnswer names in a few words how a request ended.
 """
 
 import asyncio
@@ -13,7 +15,7 @@ from trials.siege.plan import ADDRESS
 
 
 class NoAnswer(Exception):
-    """A request that got no answer; the text can be counted: it names no address and no port."""
+    """A request without an answer; its text has no address or port, so that equal ones can be counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,29 +30,29 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What the server said; names of headers in small letters."""
+    """One response; header names in lower case."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes = b""
 
     def header(self, name: str) -> str:
-        """The first of that name, or nothing."""
+        """Return the first value of a header, or an empty text."""
         return next(iter(self.all(name)), "")
 
     def all(self, name: str) -> list[str]:
-        """Every value of that name."""
+        """Return every value of a header."""
         return [value for found, value in self.headers if found == name]
 
 
 def head(method: str, path: str, headers: Mapping[str, str]) -> bytes:
-    """Request line and header, with the empty line at the end."""
+    """Return request line and headers, with the empty line at the end."""
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 def parse_head(text: bytes) -> Answer:
-    """An answer without its body."""
+    """Parse the head of a response."""
     first, *lines = text.decode("latin-1").rstrip("\r\n").split("\r\n")
     pairs = (line.partition(":") for line in lines)
     return Answer(
@@ -60,16 +62,16 @@ def parse_head(text: bytes) -> Answer:
 
 
 class Connection:
-    """A connection that is kept as long as the server keeps it."""
+    """A connection that is reused as long as the server keeps it open."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._over = False
+        self._closing = False
 
     @classmethod
     async def open(cls, port: int, *, source: str = ADDRESS) -> Self:
-        """Connect from one of this machine's loopback addresses."""
+        """Connect from one of the loopback addresses."""
         try:
             pair = await asyncio.open_connection(ADDRESS, port, local_addr=(source, 0))
         except OSError as error:
@@ -78,16 +80,16 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether another request may be sent over it."""
-        return not (self._over or self._reader.at_eof() or self._writer.is_closing())
+        """Return True if another request can be sent."""
+        return not (self._closing or self._reader.at_eof() or self._writer.is_closing())
 
     def close(self) -> None:
-        """At once, whatever is under way."""
-        self._over = True
+        """Close at once, even during a request."""
+        self._closing = True
         self._writer.transport.abort()
 
     async def send(self, call: Call) -> Answer:
-        """Send one request and read the whole answer; a connection that failed is of no use any more."""
+        """Send one request and read the whole answer; after a failure the connection is closed."""
         length = {"Content-Length": str(len(call.body))} if call.method == "POST" else {}
         text = head(call.method, call.path, {**call.headers, **length})
         try:
@@ -103,7 +105,7 @@ class Connection:
 
     async def _answer(self) -> Answer:
         found = parse_head(await self._reader.readuntil(b"\r\n\r\n"))
-        self._over = found.header("connection").lower() == "close"
+        self._closing = found.header("connection").lower() == "close"
         return Answer(status=found.status, headers=found.headers, body=await self._body(found))
 
     async def _body(self, found: Answer) -> bytes:
@@ -113,7 +115,7 @@ class Connection:
             return b""
         if length := found.header("content-length"):
             return await self._reader.readexactly(int(length))
-        self._over = True
+        self._closing = True
         return await self._reader.read()
 
     async def _chunks(self) -> bytes:
@@ -125,8 +127,8 @@ class Connection:
         return b"".join(parts)
 
 
-class Lane:
-    """One request after the other, over the same connection as long as the server keeps it."""
+class Client:
+    """Send one request after the other, over one connection as long as the server keeps it open."""
 
     def __init__(self, port: int, *, source: str = ADDRESS) -> None:
         self._port = port
@@ -134,7 +136,7 @@ class Lane:
         self._connection: Connection | None = None
 
     async def send(self, call: Call, seconds: float) -> Answer:
-        """Over the connection of the last request, if it still stands."""
+        """Send over the connection of the last request, if it is still open."""
         try:
             async with asyncio.timeout(seconds):
                 if self._connection is None or not self._connection.usable:
@@ -145,16 +147,16 @@ class Lane:
             raise NoAnswer(f"no answer in {seconds:.0f} s") from None
 
     def close(self) -> None:
-        """Drop the connection, if there is one."""
+        """Close the connection, if there is one."""
         if self._connection:
             self._connection.close()
             self._connection = None
 
 
 async def once(port: int, call: Call, seconds: float) -> Answer:
-    """One request over a connection of its own."""
-    lane = Lane(port)
+    """Send one request over a connection of its own."""
+    client = Client(port)
     try:
-        return await lane.send(call, seconds)
+        return await client.send(call, seconds)
     finally:
-        lane.close()
+        client.close()

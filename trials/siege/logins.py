@@ -1,7 +1,9 @@
-"""Wrong passwords and keys at a steady rate, as somebody who guesses would send them.
+"""Attack with wrong passwords and keys at a steady rate.
 
-Timing: for the given seconds. Model: async, one task for each try. Guarantee: best-effort; tries that find too many
-unanswered are left out and counted. Failure: a try that got no answer is counted.
+Timing: for the given seconds.
+Model: async, one task per try.
+Guarantee: best-effort; while too many tries are unanswered, further ones are left out and counted.
+Failure: a try without an answer is counted.
 """
 
 import asyncio
@@ -13,12 +15,11 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from trials.siege import plan
-from trials.siege.http import Answer, Call, Lane, NoAnswer, once
+from trials.siege.http import Answer, Call, Client, NoAnswer, once
 from trials.siege.tally import Tally
 
-UNANSWERED_SECONDS = (
-    2.0  # of each kind there are at most as many unanswered as are due in this time
-)
+# At most as many tries of a kind are unanswered as are due in this time.
+UNANSWERED_SECONDS = 2.0
 TICK_SECONDS = 0.02
 ANSWER_SECONDS = 10.0
 FORMS = {"login": "/login/", "admin": "/admin/login/"}
@@ -28,14 +29,14 @@ _TOKEN = re.compile(rb'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """A login page as it was sent: its cookies and its token go back with every try."""
+    """Cookies and CSRF token of a login page; both are sent with every try."""
 
     cookies: str
     token: str
 
 
 def read_form(answer: Answer) -> Form:
-    """What a browser keeps of a login page."""
+    """Read the form of a login page."""
     found = _TOKEN.search(answer.body)
     if found is None:
         raise ValueError(f"there is no login form in the page: status {answer.status}")
@@ -45,13 +46,13 @@ def read_form(answer: Answer) -> Form:
 
 @dataclass(kw_only=True)
 class Guessing:
-    """Everything that tries share."""
+    """The attack, and all that its tries share."""
 
     web: int
     flower: int
     tally: Tally = field(default_factory=Tally)
     forms: dict[str, Form] = field(default_factory=dict)
-    _idle: defaultdict[tuple[int, str], list[Lane]] = field(
+    _idle: defaultdict[tuple[int, str], list[Client]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
@@ -62,7 +63,7 @@ class Guessing:
             self.forms[kind] = read_form(await once(self.web, call, ANSWER_SECONDS))
 
     async def run(self, seconds: float, rate: float = plan.LOGINS_PER_SECOND) -> Tally:
-        """Begin as many tries a second as are wanted."""
+        """Begin this many tries per second."""
         loop = asyncio.get_running_loop()
         began, under_way = loop.time(), defaultdict[str, set[asyncio.Task[None]]](set)
         most = {
@@ -93,9 +94,9 @@ class Guessing:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for lanes in self._idle.values():
-                for lane in lanes:
-                    lane.close()
+            for clients in self._idle.values():
+                for client in clients:
+                    client.close()
         return self.tally
 
     async def _try(self, number: int, kind: str, source: str) -> None:
@@ -103,17 +104,17 @@ class Guessing:
         began = loop.time()
         port = self.flower if kind == "flower" else self.web
         idle = self._idle[port, source]
-        lane = idle.pop() if idle else Lane(port, source=source)
+        client = idle.pop() if idle else Client(port, source=source)
         try:
-            got = str((await lane.send(self.call(number, kind), ANSWER_SECONDS)).status)
+            got = str((await client.send(self.call(number, kind), ANSWER_SECONDS)).status)
         except NoAnswer as error:
             got = str(error)
         finally:
-            idle.append(lane)
+            idle.append(client)
         self.tally.note(kind, got, loop.time() - began)
 
     def call(self, number: int, kind: str) -> Call:
-        """One wrong try: at an account that exists, or at one that does not, by turns."""
+        """Return one wrong try; accounts that exist and accounts that do not take turns."""
         user = "admin" if number % 2 else f"user{number}"
         if kind == "api key":
             headers = {"Host": "localhost", "Authorization": f"Bearer isl_{number:0>43}"}

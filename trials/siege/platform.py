@@ -1,8 +1,9 @@
-"""The platform under siege: started by `isolane up`, furnished by the command line, watched from outside.
+"""The platform under attack: started by `isolane up`, set up by the command line, observed from outside.
 
-Timing: a long-running process of its own. Model: sync, main thread. Guarantee: it ends with the block, also when the
-siege is killed; its directory goes, unless the siege is killed. Failure: a platform that cannot start ends the siege
-with its log's tail.
+Timing: a long-running process of its own.
+Model: sync, main thread.
+Guarantee: the platform ends with the block, also when the siege is killed; then only its directory stays.
+Failure: a platform that cannot start ends the siege with the tail of its log.
 """
 
 import json
@@ -33,14 +34,14 @@ from trials.siege.plan import ADDRESS
 START_SECONDS = 180.0
 STOP_SECONDS = 90.0
 COMMAND_SECONDS = 120.0
-# What most systems give a process that asks for no more; it may raise its own limit.
+# The default of most systems; a process may raise its own limit.
 SOFT_DESCRIPTORS = 1024
 KEPT_LOG_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class Platform:
-    """A platform that runs."""
+    """A running platform."""
 
     paths: EmbeddedPaths
     logs: Path  # of the siege itself
@@ -51,12 +52,12 @@ class Platform:
 
     @property
     def web_pid(self) -> int | None:
-        """Web as it is now: one that died was started again."""
+        """Return the pid of web; it changes when web is restarted."""
         state = read_running(self.paths.state_file)
         return state.children.get("web") if state else None
 
     def command(self, *arguments: str) -> str:
-        """What `isolane …` prints."""
+        """Run `isolane …` and return its output."""
         done = subprocess.run(  # noqa: S603 - our own program
             [sys.executable, "-m", "orchestrator.cli", *arguments],
             cwd=PROJECT_ROOT,
@@ -71,12 +72,12 @@ class Platform:
         return done.stdout.strip()
 
     def tenant(self, name: str) -> str:
-        """Make a tenant; the key of one of its authors."""
+        """Create a tenant and return an API key of an author."""
         self.command("tenants", "create", name, "--trusted")
         return self.command("api-keys", "create", name, "--name", "siege", "--role", "author")
 
     def call(self, key: str, path: str, body: bytes | None, seconds: float) -> tuple[int, Any]:
-        """One request of the siege itself: status, and the document if there is one; 0 if nobody answers."""
+        """Send a request of the siege itself; return status (0 without an answer) and document."""
         request = urllib.request.Request(
             f"http://{ADDRESS}:{self.web}{path}",
             data=body,
@@ -87,7 +88,7 @@ class Platform:
             },
         )
         try:
-            with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - likewise
+            with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310 - always http to this machine
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, None
@@ -95,13 +96,13 @@ class Platform:
             return 0, None
 
     def log_bytes(self) -> dict[str, int]:
-        """How long each log is."""
+        """Return the size of each log."""
         return {path.stem: path.stat().st_size for path in self.paths.logs.glob("*.log")}
 
 
 @contextmanager
 def running_platform(*, workers: int, kept_logs: Path | None) -> Iterator[Platform]:
-    """Everything on ports of its own, from nothing."""
+    """Start a new platform on free ports."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(SOFT_DESCRIPTORS, hard), hard))
     with ExitStack() as stack:
@@ -109,10 +110,10 @@ def running_platform(*, workers: int, kept_logs: Path | None) -> Iterator[Platfo
         paths = EmbeddedPaths(folder / "home")
         logs = folder / "logs"
         logs.mkdir()
-        stack.callback(_put_away, paths, logs, kept_logs)
+        stack.callback(_clean_up, paths, logs, kept_logs)
         environ = {**environment.clean(os.environ), "ISOLANE_HOME": str(paths.home)}
         supervisor = stack.enter_context(Supervisor(logs))
-        # Held until the end, so that nobody else gets them.
+        # Reserved until the end, so that no other process gets them.
         web, flower = ReservedPort(), ReservedPort()
         supervisor.start(_child(environ, workers, paths, web.number, flower.number))
         yield Platform(
@@ -144,8 +145,8 @@ def _child(
     )  # fmt: skip
 
 
-def _put_away(paths: EmbeddedPaths, logs: Path, kept: Path | None) -> None:
-    """Keep the ends of the logs if somebody wants them; all else goes."""
+def _clean_up(paths: EmbeddedPaths, logs: Path, kept: Path | None) -> None:
+    """Copy the end of each log if asked to, and remove everything."""
     if kept:
         kept.mkdir(parents=True, exist_ok=True)
         for log in (*paths.logs.glob("*.log"), *logs.glob("*.log")):

@@ -1,19 +1,19 @@
-"""What a siege prints. Pure."""
+"""The printed report of a siege. Pure."""
 
 from collections.abc import Iterator
 
 from bench.figures import percentile
-from trials.siege.figures import Phase, Siege, server_errors, times
+from trials.siege.figures import Phase, SiegeResult, server_errors, times
 from trials.siege.tally import Tally
 
 MEGABYTE = 1024 * 1024
 
 
-def lines(siege: Siege) -> Iterator[str]:
-    """The figures, one after the other."""
+def lines(siege: SiegeResult) -> Iterator[str]:
+    """Yield the lines of the report."""
     phases = {"idle": siege.idle, "control": siege.control, "attack": siege.attack}
     for name, phase in phases.items():
-        yield from _phase(name, phase) if phase else [f"{name}: not measured, web was away"]
+        yield from _phase(name, phase) if phase else [f"{name}: not measured, web did not recover"]
     yield from _ratios(siege)
     for name, tally in siege.attacks.items():
         yield from _attack(name, tally, siege.attack.seconds)
@@ -26,18 +26,18 @@ def lines(siege: Siege) -> Iterator[str]:
 
 
 def _phase(name: str, phase: Phase) -> Iterator[str]:
-    found, seen, web = phase.latencies, phase.seen, phase.web
+    found, victim, web = phase.latencies, phase.victim, phase.web
     yield (
         f"{name}, {phase.seconds:.0f} s: victim's GET p50 {found.p50:.1f} ms, p95 {found.p95:.1f} ms,"
         f" max {found.most:.0f} ms, {found.requests} requests"
     )
-    errors = server_errors(seen.failures)
-    yield f"  failed: {seen.failures.total()}, of these 5xx: {errors}"
-    for got, number in seen.failures.most_common():
+    errors = server_errors(victim.failures)
+    yield f"  failed: {victim.failures.total()}, of these 5xx: {errors}"
+    for got, number in victim.failures.most_common():
         yield f"    {number:6} {got}"
-    took = seen.run_seconds
+    took = victim.run_seconds
     slowest = f", p50 {percentile(took, 50):.1f} s, max {max(took):.1f} s" if took else ""
-    yield f"  runs: {seen.submitted} submitted, {seen.runs['succeeded']} succeeded{slowest}"
+    yield f"  runs: {victim.submitted} submitted, {victim.runs['succeeded']} succeeded{slowest}"
     yield (
         f"  web: RSS at most {web.rss_bytes / MEGABYTE:.0f} MB, {web.descriptors} descriptors,"
         f" {web.unnamed_bytes / MEGABYTE:.0f} MB of unnamed files"
@@ -48,7 +48,7 @@ def _phase(name: str, phase: Phase) -> Iterator[str]:
     yield f"  logs grew by: {grown or 'nothing'}"
 
 
-def _ratios(siege: Siege) -> Iterator[str]:
+def _ratios(siege: SiegeResult) -> Iterator[str]:
     attack, idle = siege.attack.latencies, siege.idle.latencies
     text = f"p95 of the attack: {times(attack.p95, idle.p95):.1f} x idle"
     if siege.control:

@@ -1,7 +1,9 @@
-"""`python -m trials.siege.serve ROLE`: one process of a siege, which tells what it has seen.
+"""`python -m trials.siege.serve ROLE`: one process of a siege, which reports its figures on standard output.
 
-Timing: waits for `go`, then works for the seconds that it was given and ends. Model: sync-over-async. Guarantee:
-ends by itself, and at once if the siege is gone before it begins. Failure: bubble, as a trace in the siege's logs.
+Timing: waits for `go`, works for the given seconds, then ends.
+Model: sync-over-async.
+Guarantee: ends by itself, and at once if the siege ends before `go`.
+Failure: bubble, as a traceback in the logs of the siege.
 """
 
 import asyncio
@@ -12,31 +14,31 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from trials.siege import bodies, checks, half_open, plan
+from trials.siege import bodies, half_open, plan, validation
 from trials.siege.burn import burn
 from trials.siege.logins import Guessing
-from trials.siege.schemas import cases
+from trials.siege.schemas import expensive
 from trials.siege.victim import Victim
 
 Work = Callable[[], Awaitable[dict[str, Any]]]
 DESCRIPTORS = 8192
 
 
-async def victim(wanted: Mapping[str, Any]) -> Work:
-    """The tenant whose requests are measured."""
-    tenant = Victim(wanted["web"], wanted["key"])
+async def victim(task: Mapping[str, Any]) -> Work:
+    """Prepare the tenant whose requests are measured."""
+    tenant = Victim(task["web"], task["key"])
 
     async def work() -> dict[str, Any]:
-        return vars(await tenant.work(wanted["seconds"]))
+        return vars(await tenant.work(task["seconds"]))
 
     return work
 
 
-async def strangers(wanted: Mapping[str, Any]) -> Work:
-    """Half-open connections and huge bodies; nobody logs in for that."""
+async def strangers(task: Mapping[str, Any]) -> Work:
+    """Prepare the attacks without a login: half-open connections and huge bodies."""
 
     async def work() -> dict[str, Any]:
-        port, seconds = wanted["web"], wanted["seconds"]
+        port, seconds = task["web"], task["seconds"]
         held, sent = await asyncio.gather(
             half_open.hold(port, plan.half_open(), seconds),
             bodies.send(port, plan.bodies(), seconds),
@@ -46,28 +48,28 @@ async def strangers(wanted: Mapping[str, Any]) -> Work:
     return work
 
 
-async def guessers(wanted: Mapping[str, Any]) -> Work:
-    """Wrong logins, and an author with the worst schemas."""
-    guessing = Guessing(web=wanted["web"], flower=wanted["flower"])
+async def guessers(task: Mapping[str, Any]) -> Work:
+    """Prepare wrong logins, and an author with expensive schemas."""
+    guessing = Guessing(web=task["web"], flower=task["flower"])
     await guessing.prepare()
-    schemas = cases()
+    schemas = expensive()
 
     async def work() -> dict[str, Any]:
-        seconds = wanted["seconds"]
-        guessed, checked = await asyncio.gather(
+        seconds = task["seconds"]
+        guessed, validated = await asyncio.gather(
             guessing.run(seconds),
-            checks.check(wanted["web"], wanted["key"], schemas, seconds),
+            validation.send(task["web"], task["key"], schemas, seconds),
         )
-        return {"wrong logins": guessed.as_dict(), "worst-case schemas": checked.as_dict()}
+        return {"wrong logins": guessed.as_dict(), "worst-case schemas": validated.as_dict()}
 
     return work
 
 
-async def burner(wanted: Mapping[str, Any]) -> Work:
-    """Somebody who only uses the processor."""
+async def burner(task: Mapping[str, Any]) -> Work:
+    """Prepare the control, which only uses CPU time."""
 
     async def work() -> dict[str, Any]:
-        await asyncio.to_thread(burn, wanted["share"], wanted["seconds"])
+        await asyncio.to_thread(burn, task["share"], task["seconds"])
         return {}
 
     return work
@@ -77,7 +79,7 @@ ROLES = {"victim": victim, "strangers": strangers, "guessers": guessers, "burner
 
 
 def raise_descriptors() -> None:
-    """Every connection takes one."""
+    """Raise the limit of descriptors: each connection takes one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = hard == resource.RLIM_INFINITY
     wanted = DESCRIPTORS if unlimited else min(DESCRIPTORS, hard)
@@ -85,17 +87,17 @@ def raise_descriptors() -> None:
 
 
 async def serve(role: str) -> None:
-    """Get ready, wait, work, tell."""
+    """Prepare the role, wait for `go`, work, and write the result."""
     work = await ROLES[role](json.loads(sys.stdin.readline()))
-    _tell("ready")
+    _send("ready")
     if await asyncio.to_thread(sys.stdin.readline) != "go\n":
         return
     used = time.process_time()
     seen = await work()
-    _tell(json.dumps({"cpu_s": time.process_time() - used, "seen": seen}))
+    _send(json.dumps({"cpu_s": time.process_time() - used, "seen": seen}))
 
 
-def _tell(line: str) -> None:
+def _send(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

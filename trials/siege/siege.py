@@ -1,59 +1,60 @@
-"""One siege from its tenants to its figures.
+"""One siege, from creating the tenants to the figures.
 
-Timing: minutes. Model: sync, main thread; victim and attackers are processes. Guarantee: these end with it. Failure:
-bubble; what the platform does under attack is no failure but the result.
+Timing: minutes.
+Model: sync, main thread; victim and attackers are processes.
+Guarantee: these processes end with it.
+Failure: bubble; a failure of the platform under attack is a result, not an error.
 """
 
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from trials.siege.figures import Phase, Siege
-from trials.siege.part import Part
+from trials.output import Progress
+from trials.siege.figures import Phase, SiegeResult
 from trials.siege.plan import ATTACKER, VICTIM, Phases
 from trials.siege.platform import Platform
+from trials.siege.role_process import RoleProcess
 from trials.siege.schemas import small
 from trials.siege.tally import Tally
-from trials.siege.victim import ANSWER_SECONDS, PATHS, RUN_SECONDS, Seen
-from trials.siege.watch import Watched
+from trials.siege.victim import ANSWER_SECONDS, PATHS, RUN_SECONDS, VictimFigures
+from trials.siege.web_usage import WebUsage
 
-LOOK_SECONDS = 0.5
-# A victim sees its last run end, and a request of it time out.
+SAMPLE_SECONDS = 0.5
+# A victim waits for the end of its last run, and for a request that times out.
 LAST_SECONDS = RUN_SECONDS + 2 * ANSWER_SECONDS
 RECOVERY_SECONDS = 30.0
-QUICK_SECONDS = 1.0
-QUICK_ANSWERS = 5  # one after the other
+FAST_SECONDS = 1.0
+FAST_ANSWERS = 5  # in a row
 ATTACKERS = ("strangers", "guessers")
 
-Say = Callable[[str], None]
 
+class Siege:
+    """The phases of a siege on a platform with two tenants."""
 
-class Besieged:
-    """A platform with two tenants, and what happens to it."""
-
-    def __init__(self, platform: Platform, say: Say) -> None:
+    def __init__(self, platform: Platform, progress: Progress) -> None:
         self._platform = platform
-        self._say = say
+        self._progress = progress
         self._keys = {name: platform.tenant(name) for name in (VICTIM, ATTACKER)}
         status, _ = platform.call(self._keys[VICTIM], "/api/v1/blueprints", small(), ANSWER_SECONDS)
         if status not in {200, 201}:
             raise RuntimeError(f"the victim's blueprint was not published: status {status}")
 
-    def run(self, phases: Phases) -> Siege:
-        """Idle, attack, and the control, whose size is known only then."""
+    def run(self, phases: Phases) -> SiegeResult:
+        """Run idle, attack and control; the attack determines the size of the control."""
         self._settle()
-        self._say(f"idle, {phases.idle:.0f} s")
+        self._progress(f"idle, {phases.idle:.0f} s")
         idle, _, _ = self._phase(phases.idle, {})
-        self._say(f"attack, {phases.attack:.0f} s")
-        wanted = {name: self._wanted(ATTACKER, phases.attack) for name in ATTACKERS}
-        attack, told, recovery_s = self._phase(phases.attack, wanted)
-        shares = {name: one["cpu_s"] / phases.attack for name, one in told.items()}
+        self._progress(f"attack, {phases.attack:.0f} s")
+        tasks = {name: self._task(ATTACKER, phases.attack) for name in ATTACKERS}
+        attack, results, recovery_s = self._phase(phases.attack, tasks)
+        shares = {name: one["cpu_s"] / phases.attack for name, one in results.items()}
         control, burnt = None, dict[str, Any]()
         if recovery_s is not None:
-            self._say(f"control, {phases.control:.0f} s")
+            self._progress(f"control, {phases.control:.0f} s")
             control, burnt, _ = self._phase(
                 phases.control,
                 {
@@ -61,14 +62,14 @@ class Besieged:
                     for name, share in shares.items()
                 },
             )
-        return Siege(
+        return SiegeResult(
             idle=idle,
             attack=attack,
             control=control,
             recovery_s=recovery_s,
             attacks={
                 what: Tally.from_dict(tally)
-                for one in told.values()
+                for one in results.values()
                 for what, tally in one["seen"].items()
             },
             attack_shares=shares,
@@ -78,7 +79,7 @@ class Besieged:
             },
         )
 
-    def _wanted(self, tenant: str, seconds: float) -> dict[str, Any]:
+    def _task(self, tenant: str, seconds: float) -> dict[str, Any]:
         return {
             "web": self._platform.web,
             "flower": self._platform.flower,
@@ -89,50 +90,50 @@ class Besieged:
     def _phase(
         self, seconds: float, others: Mapping[str, Mapping[str, Any]]
     ) -> tuple[Phase, dict[str, Any], float | None]:
-        """The victim at work beside others; how long it took until answers were quick again."""
+        """Let the victim work beside others; return figures, results and seconds until answers were fast."""
         with ExitStack() as stack:
-            victim = stack.enter_context(self._part(VICTIM, self._wanted(VICTIM, seconds)))
-            parts = {
-                name: stack.enter_context(self._part(name, wanted))
-                for name, wanted in others.items()
+            victim = stack.enter_context(self._process(VICTIM, self._task(VICTIM, seconds)))
+            processes = {
+                name: stack.enter_context(self._process(name, task))
+                for name, task in others.items()
             }
-            for part in (victim, *parts.values()):
-                part.wait_ready()
-            logs, watched = self._platform.log_bytes(), Watched()
-            for part in (victim, *parts.values()):
-                part.go()
-            self._watch(watched, seconds)
-            watched.log_bytes = {
+            for process in (victim, *processes.values()):
+                process.wait_ready()
+            logs, usage = self._platform.log_bytes(), WebUsage()
+            for process in (victim, *processes.values()):
+                process.go()
+            self._watch(usage, seconds)
+            usage.log_bytes = {
                 name: size - logs.get(name, 0) for name, size in self._platform.log_bytes().items()
             }
-            told = {name: part.result(LAST_SECONDS) for name, part in parts.items()}
+            results = {name: process.result(LAST_SECONDS) for name, process in processes.items()}
             recovery_s = self._settle()
             seen = victim.result(LAST_SECONDS)["seen"]
         counted = {name: Counter(seen[name]) for name in ("failures", "runs")}
         return (
-            Phase(seconds=seconds, seen=Seen(**{**seen, **counted}), web=watched),
-            told,
+            Phase(seconds=seconds, victim=VictimFigures(**{**seen, **counted}), web=usage),
+            results,
             recovery_s,
         )
 
-    def _part(self, name: str, wanted: Mapping[str, Any]) -> Part:
-        return Part(name.split(" ", 1)[0], wanted, os.environ, self._platform.logs)
+    def _process(self, name: str, task: Mapping[str, Any]) -> RoleProcess:
+        return RoleProcess(name.split(" ", 1)[0], task, os.environ, self._platform.logs)
 
-    def _watch(self, watched: Watched, seconds: float) -> None:
+    def _watch(self, usage: WebUsage, seconds: float) -> None:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            watched.look(self._platform.web_pid)
-            time.sleep(min(left, LOOK_SECONDS))
+            usage.sample(self._platform.web_pid)
+            time.sleep(min(left, SAMPLE_SECONDS))
 
     def _settle(self) -> float | None:
-        """Wait until some answers in a row are quick; how long that took, None if it took too long."""
-        began, quick = time.monotonic(), 0
+        """Wait for fast answers in a row; return the seconds, or None if it took too long."""
+        began, fast = time.monotonic(), 0
         while time.monotonic() - began < RECOVERY_SECONDS:
-            asked = time.monotonic()
-            status, _ = self._platform.call(self._keys[VICTIM], PATHS[0], None, QUICK_SECONDS)
-            took = time.monotonic() - asked
-            quick = quick + 1 if status == 200 else 0
-            if quick == QUICK_ANSWERS:
+            sent = time.monotonic()
+            status, _ = self._platform.call(self._keys[VICTIM], PATHS[0], None, FAST_SECONDS)
+            took = time.monotonic() - sent
+            fast = fast + 1 if status == 200 else 0
+            if fast == FAST_ANSWERS:
                 return time.monotonic() - began
-            time.sleep(max(0.0, LOOK_SECONDS / 5 - took))
+            time.sleep(max(0.0, SAMPLE_SECONDS / 5 - took))
         return None

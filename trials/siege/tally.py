@@ -1,4 +1,4 @@
-"""What became of one kind of attack, as it is counted while it goes on. Pure."""
+"""Counts of one kind of attack while it runs. Pure."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from typing import Any, Self
 
 @dataclass(kw_only=True)
 class Tally:
-    """Tries, and what they got: a status or a few words, by the kind of try."""
+    """Number of tries, and their answers (a status or a few words) by kind of try."""
 
     tries: int = 0
-    left_out: int = 0  # because too many were unanswered
+    left_out: int = 0  # while too many were unanswered
     sent_bytes: int = 0
     most_open: int = 0
     answers: Counter[str] = field(default_factory=Counter)
-    longest_s: float = 0.0  # from a try's begin to its end
+    longest_s: float = 0.0  # of one try
 
     def note(self, kind: str, got: object, seconds: float) -> None:
-        """One try has ended."""
+        """Count a try that has ended."""
         self.answers[f"{kind}: {got}"] += 1
         self.longest_s = max(self.longest_s, seconds)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a value for JSON."""
         return {**vars(self), "answers": dict(self.answers)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """From JSON."""
+        """Make a tally from JSON."""
         return cls(**{**values, "answers": Counter(values["answers"])})

@@ -1,34 +1,34 @@
-"""Which promises were broken. Pure."""
+"""The verdict on a siege: list the broken promises. Pure."""
 
 from collections.abc import Iterator
 
-from trials.siege.figures import Phase, Siege, server_errors, times
+from trials.siege.figures import Phase, SiegeResult, server_errors, times
 from trials.siege.plan import HALF_OPEN
 
-SLOWEST = 10.0  # times the p95 of idle
-# More than idle: 64 MiB of requests and 64 MiB of answers (orchestrator.web.limits), and 4,096 connections.
+SLOWEST = 10.0  # p95 as a multiple of idle
+# Above idle: 64 MiB of requests and 64 MiB of answers (orchestrator.web.limits), and 4,096 connections.
 RSS_BYTES = 256 * 1024 * 1024
 UNNAMED_BYTES = 200 * 1024 * 1024
-LOG_BYTES = 1024 * 1024  # in each minute that has begun
+LOG_BYTES = 1024 * 1024  # per minute
 MEGABYTE = 1024 * 1024
 
 
-def broken(siege: Siege, slowest: float = SLOWEST) -> list[str]:
-    """One line for each promise that does not hold; none if all do."""
+def broken(siege: SiegeResult, slowest: float = SLOWEST) -> list[str]:
+    """Return one line per broken promise."""
     return [
         *_unusable(siege),
         *_slow(siege, slowest),
         *_failed(siege.attack),
         *_runs(siege.attack),
         *_unbounded(siege),
-        *_away(siege),
+        *_restarted(siege),
     ]
 
 
-def _unusable(siege: Siege) -> Iterator[str]:
-    """What makes the other figures worthless."""
-    if siege.idle.seen.failures:
-        yield f"idle: requests failed before anybody attacked: {dict(siege.idle.seen.failures)}"
+def _unusable(siege: SiegeResult) -> Iterator[str]:
+    """Yield what makes the other figures meaningless."""
+    if siege.idle.victim.failures:
+        yield f"idle: requests failed before the attack: {dict(siege.idle.victim.failures)}"
     for name, tally in siege.attacks.items():
         if not tally.tries:
             yield f"attack: no {name} were sent"
@@ -37,7 +37,7 @@ def _unusable(siege: Siege) -> Iterator[str]:
         yield f"attack: only {held.tries} of {HALF_OPEN} half-open connections were tried"
 
 
-def _slow(siege: Siege, slowest: float) -> Iterator[str]:
+def _slow(siege: SiegeResult, slowest: float) -> Iterator[str]:
     idle, attack = siege.idle.latencies, siege.attack.latencies
     slower = times(attack.p95, idle.p95)
     if slower >= slowest:
@@ -48,7 +48,7 @@ def _slow(siege: Siege, slowest: float) -> Iterator[str]:
 
 
 def _failed(attack: Phase) -> Iterator[str]:
-    failures = attack.seen.failures
+    failures = attack.victim.failures
     if errors := server_errors(failures):
         yield f"errors: the victim got {errors} answers of 5xx"
     if others := failures.total() - errors:
@@ -56,14 +56,14 @@ def _failed(attack: Phase) -> Iterator[str]:
 
 
 def _runs(attack: Phase) -> Iterator[str]:
-    seen = attack.seen
-    if not seen.submitted:
+    victim = attack.victim
+    if not victim.submitted:
         yield "runs: the victim could submit none"
-    if left := seen.submitted - seen.runs["succeeded"]:
-        yield f"runs: {left} of the victim's {seen.submitted} did not succeed: {dict(seen.runs)}"
+    if left := victim.submitted - victim.runs["succeeded"]:
+        yield f"runs: {left} of the victim's {victim.submitted} did not succeed: {dict(victim.runs)}"
 
 
-def _unbounded(siege: Siege) -> Iterator[str]:
+def _unbounded(siege: SiegeResult) -> Iterator[str]:
     attack = siege.attack
     grown = attack.web.rss_bytes - siege.idle.web.rss_bytes
     if grown > RSS_BYTES:
@@ -78,7 +78,7 @@ def _unbounded(siege: Siege) -> Iterator[str]:
         yield f"logs: they grew by {_mb(attack.log_bytes)}, at most {_mb(allowed)} are allowed"
 
 
-def _away(siege: Siege) -> Iterator[str]:
+def _restarted(siege: SiegeResult) -> Iterator[str]:
     if (starts := len(siege.idle.web.pids | siege.attack.web.pids)) > 1:
         yield f"web: it ended and was started again {starts - 1} times"
     if siege.recovery_s is None:

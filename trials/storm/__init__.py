@@ -1,1 +1,1 @@
-"""The storm: many runs that misbehave in every way, then a look at what is left anywhere. `python -m trials.storm`."""
+"""The storm trial: many runs that misbehave in every way, then a search for orphans. `python -m trials.storm`."""

@@ -1,4 +1,4 @@
-"""The resources of a storm: what each tenant is given of the customer's servers."""
+"""Resource definitions of the storm trial."""
 
 from typing import Any
 
@@ -15,16 +15,16 @@ TOKEN = "storm/token+of=the&web"  # noqa: S105 - opens nothing
 
 
 def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
-    """A database by a fixed login and by minted roles, the run cache, and an HTTP service."""
+    """Define a database with a fixed login and with minted roles, the run cache, and an HTTP service."""
     put_secret(tenant, "reader", customer.reader.password, actor=ACTOR)
     put_secret(tenant, "admin", customer.admin.password, actor=ACTOR)
     put_secret(tenant, "token", TOKEN, actor=ACTOR)
-    place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
-    minted = {**place, "user": customer.admin.user, "mint": {"roles": [ROLE]}}
+    address = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
+    minted = {**address, "user": customer.admin.user, "mint": {"roles": [ROLE]}}
     web = {"base_url": recorder.url, "auth": "bearer"}
     for wanted in (
         _wanted(
-            "shop", "database", {**place, "user": customer.reader.user}, {"password": "reader"}
+            "shop", "database", {**address, "user": customer.reader.user}, {"password": "reader"}
         ),
         _wanted("own", "database", minted, {"password": "admin"}),
         _wanted("scratch", "cache", {}, {}),
@@ -34,5 +34,5 @@ def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
 
 
 def _wanted(name: str, type_: str, config: dict[str, Any], secrets: dict[str, str]) -> Wanted:
-    """Of the wider scope: blueprints narrow it as they like."""
+    """Return a definition of the wider scope; blueprints may narrow it."""
     return Wanted(name=name, type=type_, config=config, secrets=secrets, scope="execution")

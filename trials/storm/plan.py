@@ -1,4 +1,4 @@
-"""What happens in a storm, by its seed. Pure: the same seed gives the same runs again."""
+"""The plan of a storm trial: the same seed gives the same blueprints and runs. Pure."""
 
 import random
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 TENANTS = ("acme", "globex")
 BLUEPRINTS = 24
 STEP = "storm.step"
-# Name in a blueprint: type and definition.
+# Type and definition, by name in a blueprint.
 RESOURCES = {
     "shop": ("database", "shop"),
     "own": ("database", "own"),
@@ -30,13 +30,13 @@ class PlannedRun:
 
 
 def documents(seed: int, number: int = BLUEPRINTS) -> list[dict[str, Any]]:
-    """The blueprints: one to four steps, with some of the resources, in either scope."""
+    """Return blueprints of one to four steps, with some of the resources, in both scopes."""
     chance = random.Random(seed)  # noqa: S311 - must repeat
     return [_document(f"storm-{index}", chance) for index in range(number)]
 
 
 def runs(seed: int, number: int, blueprints: Sequence[str]) -> list[PlannedRun]:
-    """The runs in their order, by turns of the tenants."""
+    """Return the runs in order; the tenants take turns."""
     chance = random.Random(f"runs {seed}")  # noqa: S311 - must repeat
     return [
         PlannedRun(
@@ -79,7 +79,7 @@ def _declared(name: str, chance: random.Random) -> dict[str, Any]:
 
 
 def _failure_mode(chance: random.Random) -> dict[str, Any]:
-    """A run that goes on after its runtime died is placed anew, and its resources with it."""
+    """Choose a mode; a run that continues after its runtime died is placed anew, with new resources."""
     return chance.choice(
         [
             {},

@@ -1,7 +1,9 @@
 """The Celery application of the hand-written durable chain.
 
-Timing: background-worker. Model: sync (prefork). Guarantee: at-least-once; a message is acknowledged after its task,
-and the guarded update lets a duplicate do nothing. Failure: nobody sends a lost message again.
+Timing: background-worker.
+Model: sync (prefork).
+Guarantee: at-least-once; a message is acknowledged after its task, and the guarded update ignores a duplicate.
+Failure: a lost message is not sent again.
 """
 
 import os
@@ -22,12 +24,12 @@ app.conf.update(
     task_ignore_result=True,
     task_acks_late=True,
     broker_connection_retry_on_startup=True,
-    CELERY_DB_REUSE_MAX=1_000_000,  # else Celery closes the connection around every task, and this would be no match
+    CELERY_DB_REUSE_MAX=1_000_000,  # else Celery would close the connection around every task, an unfair match
 )
 
 
 def links(run_id: str, steps: int) -> "Signature[None]":
-    """One immutable link per step; args are ids only."""
+    """Return one immutable link per step; arguments are ids only."""
     return chain(
         *[
             app.signature("durable.run_step", args=(run_id, position), immutable=True)

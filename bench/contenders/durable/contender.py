@@ -1,4 +1,4 @@
-"""A chain whose every step has a row in PostgreSQL, as a team writes it with Django and Celery."""
+"""A chain with a row in PostgreSQL per step, as a team would write it with Django and Celery."""
 
 import os
 import time
@@ -20,7 +20,7 @@ from bench.contenders.gate import Gate
 
 
 class Durable(Contender):
-    """The end of a run is the state of its last row."""
+    """A contender whose runs end when their last row is done."""
 
     def __init__(self) -> None:
         app.set_default()
@@ -28,22 +28,22 @@ class Durable(Contender):
         self._first = 0
 
     def prepare(self) -> None:
-        """Make the table."""
+        """Create the table."""
         call_command("migrate", run_syncdb=True, verbosity=0)
 
     def ready(self) -> None:
-        """One run through the worker."""
+        """Run once."""
         self.one(steps=1)
 
     def fill(self, *, steps: int, runs: int) -> None:
-        """Write the rows and send the first links to where no worker looks."""
+        """Write the rows and send the first links to the gate."""
         for number in range(runs):
             run_id, last = _write(steps)
             self._first = last if number == 0 else self._first
             links(str(run_id), steps).apply_async(queue=self._gate.name)
 
     def drain(self) -> float:
-        """Until no last step of this backlog is left."""
+        """Open the gate and wait until all last steps of this backlog are done."""
         left = Step.objects.filter(pk__gte=self._first, is_last=True).exclude(state=Step.State.DONE)
         started = time.perf_counter()
         self._gate.open()
@@ -56,7 +56,7 @@ class Durable(Contender):
         return time.perf_counter() - started
 
     def one(self, *, steps: int) -> float:
-        """Look at the last row until it is done."""
+        """Run a chain and poll its last row until it is done."""
         started = time.perf_counter()
         run_id, last = _write(steps)
         links(str(run_id), steps).apply_async()
@@ -66,7 +66,7 @@ class Durable(Contender):
 
 
 def _write(steps: int) -> tuple[UUID, int]:
-    """The rows of one run; returns its id and the key of its last row."""
+    """Write the rows of one run; return its id and the key of its last row."""
     run_id = uuid4()
     rows = Step.objects.bulk_create(
         [
@@ -78,5 +78,5 @@ def _write(steps: int) -> tuple[UUID, int]:
 
 
 def contender(_name: str) -> Contender:
-    """The one of this module."""
+    """Return the contender of this module."""
     return Durable()

@@ -1,4 +1,4 @@
-"""One row per step."""
+"""The table of the hand-written durable chain: one row per step."""
 
 from typing import ClassVar
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class Step(models.Model):
-    """What a team keeps to know where a run stands; the run is over when its last step is done."""
+    """The progress of one step; a run is over when its last step is done."""
 
     class State(models.TextChoices):
-        """Written by the task alone."""
+        """States; only the task writes them."""
 
         PENDING = "pending"
         RUNNING = "running"
@@ -22,7 +22,7 @@ class Step(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    # Said here for mypy, whose plugin knows only the platform's own apps.
+    # Declared for mypy: its plugin knows only the platform's own apps.
     objects: ClassVar["models.Manager[Step]"] = models.Manager()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Django as small as it gets: one app, one database, persistent connections."""
+"""Minimal Django settings: one app, one database, persistent connections."""
 
 import os
 

@@ -1,6 +1,6 @@
 """What checking a value against a JSON Schema costs, in units of 10 ns. Pure.
 
-`python -m bench.checks` measures; these are a little more than it shows.
+`python -m bench.validation_cost` measures; these are a little more than it shows.
 """
 
 from collections.abc import Callable, Mapping

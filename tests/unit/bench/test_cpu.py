@@ -1,4 +1,4 @@
-"""Processor time."""
+"""CPU time by process."""
 
 import os
 

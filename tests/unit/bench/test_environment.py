@@ -1,11 +1,11 @@
-"""What the contenders find in their environment."""
+"""Environment variables of the contenders."""
 
 from bench.environment import clean, durable, plain
 
 REDIS = "unix://:secret@/run/valkey.sock"
 
 
-def test_nothing_points_at_servers_of_somebody_else() -> None:
+def test_nothing_points_at_other_servers() -> None:
     given = {"PATH": "/bin", "DATABASE_URL": "x", "REDIS_URL_FILE": "y", "ISOLANE_HOME": "z"}
     assert clean(given) == {"PATH": "/bin"}
 

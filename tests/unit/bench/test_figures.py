@@ -28,7 +28,7 @@ def test_a_percentile_is_a_value_that_was_measured(percent: float, expected: flo
 
 
 def test_ratios_are_taken_within_a_round() -> None:
-    # Everything is slower in the second round, and nobody is worse than the other for it.
+    # Both are slower in the second round, so their ratio is the same.
     samples = [
         sample("plain", number=0, rate=100),
         sample("chain", number=0, rate=50),

@@ -1,4 +1,4 @@
-"""What the benchmark says of the machine."""
+"""The description of the machine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The order of the benchmark and how much of it there is."""
+"""Order and size of the benchmark."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from bench.plan import LEAST_RUNS, MOST_RUNS, Size, rotated, runs_for, turns
 NAMES = ["a", "b", "c"]
 
 
-def test_everybody_is_first_once() -> None:
+def test_every_contender_is_first_once() -> None:
     assert [rotated(NAMES, turn)[0] for turn in range(4)] == ["a", "b", "c", "a"]
     assert rotated(NAMES, 1) == ["b", "c", "a"]
     assert rotated([], 1) == []

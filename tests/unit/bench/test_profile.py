@@ -1,9 +1,9 @@
-"""Reading what the workers have seen of themselves."""
+"""Reading the samples of the workers."""
 
 from bench.profile import IDLE, POOL, inclusive
 
 
-def test_a_call_counts_once_however_often_it_is_on_the_way() -> None:
+def test_a_call_counts_once_per_stack() -> None:
     stacks = {
         f"{POOL};run;recurse;recurse": 3,
         f"{POOL};run;wait": 1,

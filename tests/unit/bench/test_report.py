@@ -1,4 +1,4 @@
-"""What the benchmark shows."""
+"""The report of the benchmark."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def test_the_table_shows_median_spread_and_ratios() -> None:
     ]
 
 
-def test_the_document_holds_what_was_measured() -> None:
+def test_the_document_holds_all_measurements() -> None:
     written = json.loads(json.dumps(document(SAMPLES, {"cores": 2}, ["noisy"])))
     assert written["machine"] == {"cores": 2}
     assert written["notes"] == ["noisy"]

@@ -1,4 +1,4 @@
-"""A contender behind its pipes."""
+"""A contender that is called over pipes."""
 
 import io
 import json
@@ -8,7 +8,7 @@ from bench.serve import serve
 
 
 class Fake(Contender):
-    """Remembers what was asked of it."""
+    """A contender with fixed results."""
 
     def prepare(self) -> None:
         raise ValueError("no table")
@@ -26,21 +26,21 @@ class Fake(Contender):
         return steps / 10
 
 
-def asked(*requests: dict[str, object]) -> list[dict[str, object]]:
+def answers_to(*requests: dict[str, object]) -> list[dict[str, object]]:
     answers = io.StringIO()
     serve(Fake(), io.StringIO("".join(json.dumps(one) + "\n" for one in requests)), answers)
     return [json.loads(line) for line in answers.getvalue().splitlines()]
 
 
-def test_calls_are_answered_in_their_order() -> None:
-    found = asked(
+def test_calls_are_answered_in_order() -> None:
+    found = answers_to(
         {"call": "fill", "steps": 3, "runs": 10}, {"call": "drain"}, {"call": "one", "steps": 3}
     )
     assert found == [{"value": None}, {"value": 1.5}, {"value": 0.3}]
 
 
-def test_what_goes_wrong_is_an_answer_and_not_the_end() -> None:
-    broken, skipped, unknown, fine = asked(
+def test_an_error_is_an_answer_and_not_the_end() -> None:
+    broken, skipped, unknown, fine = answers_to(
         {"call": "prepare"}, {"call": "ready"}, {"call": "__init__"}, {"call": "drain"}
     )
     assert "ValueError: no table" in str(broken["error"])

@@ -1,4 +1,4 @@
-"""The attackers of a siege against a small server: they do what they say, count it, and stop in time."""
+"""The attacks of a siege against a small server: they send what is planned, count it, and stop in time."""
 
 import asyncio
 import re
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from trials.siege import bodies, checks, half_open, logins, plan, schemas
+from trials.siege import bodies, half_open, logins, plan, schemas, validation
 from trials.siege.http import NoAnswer
 from trials.siege.tally import Tally
 from trials.siege.victim import Victim
@@ -21,7 +21,7 @@ Attack = Callable[[int], Awaitable[Tally]]
 
 
 class Server:
-    """Answers whole requests with one status, or not at all, huge ones with 413; what is not whole it only keeps."""
+    """Answer whole requests with one status or not at all, huge ones with 413; hold incomplete ones open."""
 
     def __init__(self, status: int = 429) -> None:
         self.status = status
@@ -30,7 +30,7 @@ class Server:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
-        """On the port that it gives; at the end it hangs up on everybody."""
+        """Listen on the yielded port; close all connections at the end."""
         listening = await asyncio.start_server(self._serve, plan.ADDRESS, 0)
         try:
             yield listening.sockets[0].getsockname()[1]
@@ -47,7 +47,7 @@ class Server:
             while await self._one(reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the other side has hung up
+            pass  # the client has closed the connection
         finally:
             del self._open[writer]
             writer.close()
@@ -126,10 +126,10 @@ def test_logins_that_are_not_answered_are_not_piled_up(monkeypatch: pytest.Monke
 
 
 def test_schemas_are_published_validated_and_submitted_if_they_are_accepted() -> None:
-    case = schemas.cases()[:2]
-    tally = attack(Server(status=422), lambda port: checks.check(port, "k", case, SECONDS))
+    expensive = schemas.expensive()[:2]
+    tally = attack(Server(status=422), lambda port: validation.send(port, "k", expensive, SECONDS))
     assert tally.answers == Counter({"publish: 422": 2})
-    tally = attack(Server(status=200), lambda port: checks.check(port, "k", case, SECONDS))
+    tally = attack(Server(status=200), lambda port: validation.send(port, "k", expensive, SECONDS))
     assert set(tally.answers) == {"publish: 200", "validate: 200", "submit: 200"}
 
 
@@ -137,17 +137,17 @@ def test_a_victim_counts_every_answer_that_is_not_good() -> None:
     server = Server(status=503)
 
     async def work(port: int) -> Tally:
-        seen = await Victim(port, "k").work(SECONDS)
-        assert seen.failures == Counter({"503": len(seen.latencies_ms) + 1})  # and one submission
-        assert len(seen.latencies_ms) >= 3
-        assert (seen.submitted, seen.run_seconds) == (0, [])
+        found = await Victim(port, "k").work(SECONDS)
+        assert found.failures == Counter({"503": len(found.latencies_ms) + 1})  # and one submission
+        assert len(found.latencies_ms) >= 3
+        assert (found.submitted, found.run_seconds) == (0, [])
         return Tally()
 
     attack(server, work)
     assert server.requests["post /api/v1/executions http/1.1"] == 1
 
 
-def test_nobody_there_is_no_answer() -> None:
+def test_a_closed_port_is_no_answer() -> None:
     async def refused() -> str:
         async with Server().listening() as port:
             pass

@@ -1,4 +1,4 @@
-"""Runners without a context: what one run leaves, the next one finds."""
+"""Runners without a context: a run finds what the one before left."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[SharedBackend]:
 
 
 def ran(backend: SharedBackend, number: int, uses: str) -> dict[str, object]:
-    """One run of one step, from its placement to its end."""
+    """Run one step in a run of its own and return its output."""
     runtime = backend.start(placed(number))
     runtime.open()
     result = runtime.run(

@@ -1,4 +1,4 @@
-"""What is compared, with the context and without."""
+"""The chains with the context and without it."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from bench.context.chains import (
 FILE = "/somewhere/customer.address"
 
 
-def test_the_modes_of_a_chain_come_one_after_the_other_forth_and_back() -> None:
+def test_the_modes_of_a_chain_come_in_a_row_and_in_reverse_every_second_round() -> None:
     order = [one.name for _, one in turns(2)]
     assert order == [
         "plain-on", "plain-off", "query-on", "query-off", "query-kept", "sleep-on", "sleep-off", "sleep-kept",
@@ -36,14 +36,14 @@ def test_all_modes_have_as_many_steps_and_differ_in_the_level(chain: str, mode: 
     assert "resources" not in off
 
 
-def test_only_the_context_is_told_of_the_database_by_the_blueprint() -> None:
+def test_only_with_the_context_a_blueprint_declares_the_database() -> None:
     on, kept = (document(Contender("sleep", mode), FILE, 1) for mode in ("on", "kept"))
     assert on["resources"]["shop"]["scope"] == "execution"
     assert on["steps"][0]["with"] == {"slow": True}
     assert kept["steps"][0]["with"] == {"slow": True, "address_file": FILE}
 
 
-def test_without_it_the_first_step_opens_a_connection_and_the_last_one_closes_it() -> None:
+def test_without_the_context_the_first_step_opens_a_connection_and_the_last_one_closes_it() -> None:
     steps = document(Contender("query", "off"), FILE, 3)["steps"]
     ends = [(step["with"]["is_first"], step["with"]["is_last"]) for step in steps]
     assert ends == [(True, False), (False, False), (False, True)]

@@ -1,4 +1,4 @@
-"""What the context costs, from what was measured."""
+"""The cost of the context, computed from samples."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from bench.figures import Sample
 
 
 def measured(
-    name: str, *, number: int = 0, rate: float = 100, ms: float = 10, came: int | None = None
+    name: str, *, number: int = 0, rate: float = 100, ms: float = 10, connections: int | None = None
 ) -> Measured:
     chain, mode = name.split("-")
     sample = Sample(
@@ -21,13 +21,13 @@ def measured(
         cpu_ms={"isolane-worker": 6.0 if mode == "on" else 4.0, "postgres": 1.0},
         latencies_ms=[ms, ms, ms * 3],
     )
-    runs = sample.runs + 3 if came is None else came
+    runs = sample.runs + 3 if connections is None else connections
     visits = Visits(connections=runs, runs=runs) if mode == "on" else Visits(connections=0, runs=0)
     return Measured(contender=Contender(chain, mode), sample=sample, visits=visits)
 
 
 def test_costs_are_taken_within_a_round() -> None:
-    # All is ten times slower in the second round, and the context costs no more for it.
+    # Both are slower in the second round, so the context costs the same.
     (row,) = rows(
         [
             measured("plain-on", number=0, rate=100, ms=12),
@@ -58,11 +58,13 @@ def test_each_run_of_a_chain_with_a_database_opens_one_connection() -> None:
     (row,) = rows(pair)
     assert row.one_each
     assert row.connections == 1.0
-    (row,) = rows([*pair, measured("query-on", number=1, came=1), measured("query-off", number=1)])
+    (row,) = rows(
+        [*pair, measured("query-on", number=1, connections=1), measured("query-off", number=1)]
+    )
     assert not row.one_each
 
 
-def test_a_chain_has_a_row_for_each_way_of_doing_without() -> None:
+def test_a_chain_has_a_row_for_each_way_without_the_context() -> None:
     found = rows([measured("query-on"), measured("query-off"), measured("query-kept", rate=200)])
     assert [(row.chain, row.baseline) for row in found] == [("query", "off"), ("query", "kept")]
     assert [round(row.run_ms.percent.median) for row in found] == [0, 100]
@@ -72,8 +74,10 @@ def test_a_chain_has_a_row_for_each_way_of_doing_without() -> None:
     ("number", "least", "most"),
     [(1, 0, 0), (5, 0, 4), (6, 0, 5), (9, 1, 7), (15, 3, 11), (20, 5, 14)],
 )
-def test_where_a_median_lies_is_told_by_the_sign_test(number: int, least: int, most: int) -> None:
-    """The ranks are those of the published tables, counted from 0."""
+def test_the_interval_of_a_median_is_that_of_the_sign_test(
+    number: int, least: int, most: int
+) -> None:
+    """The ranks are those of published tables, counted from 0."""
     found = middle([float(value) for value in reversed(range(number))])
     assert (found.least, found.most) == (least, most)
     assert found.median == (number - 1) / 2

@@ -1,4 +1,4 @@
-"""What the benchmark of the context shows."""
+"""The report on the cost of the context."""
 
 import io
 import json
@@ -16,7 +16,7 @@ MEASURED = [
 ]
 
 
-def test_verdicts_name_what_is_over_the_limit() -> None:
+def test_verdicts_name_the_figures_over_the_limit() -> None:
     assert list(verdicts(MEASURED)) == [
         "plain against off, under load: +5.0 %, under 10 %",
         "plain against off, idle: +20.0 %, NOT under 10 %",
@@ -26,7 +26,7 @@ def test_verdicts_name_what_is_over_the_limit() -> None:
     ]
 
 
-def test_a_verdict_says_when_the_rounds_leave_a_doubt() -> None:
+def test_a_verdict_shows_that_the_rounds_leave_a_doubt() -> None:
     other = [measured("plain-on", number=1, rate=50), measured("plain-off", number=1, rate=100)]
     more = [measured("plain-on", number=2, rate=100), measured("plain-off", number=2, rate=105)]
     first, *_ = verdicts([*MEASURED, *other, *more])
@@ -45,7 +45,7 @@ def test_the_tables_show_rates_times_and_processes() -> None:
     assert ["query", "off", "isolane-worker", "6.00", "4.00"] in shown
 
 
-def test_the_document_holds_what_was_measured() -> None:
+def test_the_document_holds_all_measurements() -> None:
     written = json.loads(json.dumps(document(MEASURED, {"cores": 2}, ["noisy"])))
     assert written["machine"] == {"cores": 2}
     assert written["notes"] == ["noisy"]

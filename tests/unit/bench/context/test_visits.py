@@ -1,4 +1,4 @@
-"""Connections in the customer's log."""
+"""Connections in the log of the customer's server."""
 
 from pathlib import Path
 
@@ -8,13 +8,18 @@ FIRST, SECOND = (f"0198f3c2-0000-7000-8000-00000000000{number}" for number in (1
 USUAL = "2026-01-01 UTC [7] shop_reader@shop [unknown] LOG:  connection"
 
 
-def came(execution_id: str) -> str:
+def authorized(execution_id: str) -> str:
     by = f"user=shop_reader database=shop application_name=exec_{execution_id}/1/acme"
     return f"{USUAL} authorized: {by}\n"
 
 
 def test_each_connection_is_counted_once_and_by_its_run() -> None:
-    text = f"{USUAL} received: host=127.0.0.1 port=1\n" + came(FIRST) + came(SECOND) + came(FIRST)
+    text = (
+        f"{USUAL} received: host=127.0.0.1 port=1\n"
+        + authorized(FIRST)
+        + authorized(SECOND)
+        + authorized(FIRST)
+    )
     assert found_in(text) == Visits(connections=3, runs=2)
 
 
@@ -32,8 +37,8 @@ def test_one_each_is_neither_more_nor_fewer() -> None:
 
 def test_a_record_begins_where_the_log_was(tmp_path: Path) -> None:
     log = tmp_path / "customer.log"
-    log.write_text(came(FIRST))
+    log.write_text(authorized(FIRST))
     record = Record(log)
     with log.open("a") as file:
-        file.write(came(SECOND))
+        file.write(authorized(SECOND))
     assert record.visits() == Visits(connections=1, runs=1)

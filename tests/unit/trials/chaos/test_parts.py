@@ -1,4 +1,4 @@
-"""The parts of a chaos that can be seen alone: wrong clocks, tidings of tasks, outages, what is counted."""
+"""Parts of the chaos trial that can be tested alone: clocks, task events, outages and the timeline."""
 
 import time
 from datetime import UTC, datetime
@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from trials.chaos.diary import Diary
-from trials.chaos.listener import Listener, link_of
+from trials.chaos.listener import TaskEventListener, link_of
 from trials.chaos.servers import Server
+from trials.chaos.timeline import Timeline
 from trials.chaos.worker import set_clock
 
 RUN = UUID(int=1)
@@ -41,17 +41,17 @@ def test_the_link_of_a_task_by_its_arguments(shown: str, link: tuple[str, int, s
 
 
 def test_tasks_are_counted_by_their_link_and_each_once() -> None:
-    listener = Listener()
+    listener = TaskEventListener()
     for task, epoch in (("a", 1), ("b", 1), ("c", 2)):
-        listener._received({"uuid": task, "args": f"(3, '{RUN}', {epoch}, 's01')"})
-        listener._ended_well({"uuid": task})
-    listener._ended_well({"uuid": "a"})  # told again
-    listener._ended_well({"uuid": "of an echo"})
+        listener._on_received({"uuid": task, "args": f"(3, '{RUN}', {epoch}, 's01')"})
+        listener._on_succeeded({"uuid": task})
+    listener._on_succeeded({"uuid": "a"})  # sent again
+    listener._on_succeeded({"uuid": "of another task"})
     assert listener.successes() == {(str(RUN), 1, "s01"): 2, (str(RUN), 2, "s01"): 1}
 
 
 class NoSupervisor:
-    """Starts and stops nothing."""
+    """A supervisor that does nothing."""
 
     pids: dict[str, int] = {}  # noqa: RUF012 - never filled
 
@@ -62,22 +62,22 @@ class NoSupervisor:
         pass
 
 
-def test_a_server_knows_when_it_was_away() -> None:
+def test_a_server_knows_when_it_was_down() -> None:
     server = Server(None, NoSupervisor())  # type: ignore[arg-type]  # neither is used
     server.start()
-    assert not server.was_away(0.0)
+    assert not server.was_down(0.0)
     server.stop()
-    assert server.was_away(time.monotonic() + 60)  # it still is
+    assert server.was_down(time.monotonic() + 60)  # and still is
     server.start()
-    assert server.was_away(0.0)
-    assert not server.was_away(time.monotonic())
+    assert server.was_down(0.0)
+    assert not server.was_down(time.monotonic())
 
 
-def test_a_diary_counts_what_it_is_told_to(tmp_path: Path) -> None:
-    diary = Diary(tmp_path / "weather.log")
-    diary.note("chaos1@here starts")
-    diary.note("FLUSHALL: done", count="FLUSHALL")
-    assert diary.counts == {"FLUSHALL": 1}
-    first, second = (tmp_path / "weather.log").read_text().splitlines()
+def test_a_timeline_counts_the_lines_with_a_name(tmp_path: Path) -> None:
+    timeline = Timeline(tmp_path / "timeline.log")
+    timeline.note("chaos1@here starts")
+    timeline.note("FLUSHALL: done", count="FLUSHALL")
+    assert timeline.counts == {"FLUSHALL": 1}
+    first, second = (tmp_path / "timeline.log").read_text().splitlines()
     assert first.endswith("chaos1@here starts")
     assert second.endswith("FLUSHALL: done")

@@ -1,4 +1,4 @@
-"""What a chaos does is told by its seed."""
+"""The seed determines the plan of a chaos trial."""
 
 import pytest
 
@@ -14,8 +14,8 @@ from trials.chaos.plan import (
     STEPS,
     TENANTS,
     WORKER_STOPPED,
-    Calamity,
-    Kind,
+    Fault,
+    FaultKind,
     documents,
     run,
     schedule,
@@ -25,7 +25,7 @@ from trials.chaos.plan import (
 NAMES = ["a", "b", "c"]
 
 
-def test_the_same_seed_gives_the_same_chaos() -> None:
+def test_the_same_seed_gives_the_same_plan() -> None:
     assert documents(3) == documents(3) != documents(4)
     assert [run(3, n, NAMES) for n in range(50)] == [run(3, n, NAMES) for n in range(50)]
     assert [run(3, n, NAMES) for n in range(50)] != [run(4, n, NAMES) for n in range(50)]
@@ -55,7 +55,7 @@ def test_all_guarantees_and_failure_modes_are_there() -> None:
     assert any(step.uses == SLEEP for step in steps)
 
 
-def test_a_step_that_fails_has_another_attempt_or_lets_the_run_go_on_mostly() -> None:
+def test_a_step_that_fails_mostly_has_another_attempt_or_lets_the_run_continue() -> None:
     steps = [step for document in documents(5, 400) for step in plan(document).steps]
     failing = {step.parameters.get("fails", 0) for step in steps}
     assert failing == {0, 1, ALWAYS}
@@ -69,7 +69,7 @@ def test_a_step_that_fails_has_another_attempt_or_lets_the_run_go_on_mostly() ->
     assert 0 < len(ended) < len(steps) / 50
 
 
-def test_what_may_be_tried_again_leaves_no_mark_that_must_not_be_there() -> None:
+def test_a_step_that_may_be_retried_leaves_no_unique_mark() -> None:
     steps = [step for document in documents(5) for step in plan(document).steps]
     marked = [step for step in steps if "once" in step.parameters]
     assert {step.guarantee for step in marked} == {Guarantee.AT_MOST_ONCE, Guarantee.BEST_EFFORT}
@@ -86,51 +86,51 @@ def test_tenants_take_turns_and_some_runs_are_cancelled() -> None:
     assert {one.blueprint for one in planned} == set(NAMES)
 
 
-# --- weather
+# --- faults
 @pytest.mark.parametrize("seed", range(20))
-def test_something_happens_every_two_seconds_and_the_servers_have_their_turn(seed: int) -> None:
+def test_there_is_a_fault_every_two_seconds_and_one_of_a_server_in_each_quarter(seed: int) -> None:
     found = schedule(seed, 60, 3)
-    assert found == sorted(found, key=lambda calamity: calamity.at)
-    beats = [one.at for one in found if one.kind not in _SERVERS]
-    assert beats == [PERIOD_SECONDS * number for number in range(1, 30)]
+    assert found == sorted(found, key=lambda fault: fault.at)
+    regular = [one.at for one in found if one.kind not in _SERVERS]
+    assert regular == [PERIOD_SECONDS * number for number in range(1, 30)]
     assert sorted(one.kind for one in found if one.kind in _SERVERS) == sorted(
-        [Kind.FLUSH, Kind.FLUSH, Kind.REDIS, Kind.POSTGRES]
+        [FaultKind.FLUSH, FaultKind.FLUSH, FaultKind.REDIS, FaultKind.POSTGRES]
     )
     assert all(0 < one.at + one.lasts < 60 for one in found if one.kind in _SERVERS)
 
 
-_SERVERS = {Kind.FLUSH, Kind.REDIS, Kind.POSTGRES}
+_SERVERS = {FaultKind.FLUSH, FaultKind.REDIS, FaultKind.POSTGRES}
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_one_worker_at_least_is_not_stopped(workers: int) -> None:
+def test_at_least_one_worker_is_not_stopped(workers: int) -> None:
     for seed in range(50):
         found = schedule(seed, 120, workers)
         for moment in range(120):
             assert len(_stopped(found, moment)) < workers
 
 
-def _stopped(found: list[Calamity], moment: float) -> set[int]:
-    """The slots whose worker is stopped then; who is killed is followed by another one."""
+def _stopped(found: list[Fault], moment: float) -> set[int]:
+    """Return the slots with a stopped worker; a killed worker is replaced by a running one."""
     until: dict[int, float] = {}
     for one in found:
-        if one.at <= moment and one.kind is Kind.STOP_WORKER:
+        if one.at <= moment and one.kind is FaultKind.STOP_WORKER:
             until[one.slot] = one.at + one.lasts
-        elif one.at <= moment and one.kind is Kind.KILL_WORKER:
+        elif one.at <= moment and one.kind is FaultKind.KILL_WORKER:
             until[one.slot] = 0.0
     return {slot for slot, end in until.items() if end > moment}
 
 
 def test_workers_are_stopped_for_less_and_for_more_than_a_lease() -> None:
     found = [one for seed in range(20) for one in schedule(seed, 60, 3)]
-    assert {one.kind for one in found} == set(Kind)
-    lasting = [one.lasts for one in found if one.kind is Kind.STOP_WORKER]
+    assert {one.kind for one in found} == set(FaultKind)
+    lasting = [one.lasts for one in found if one.kind is FaultKind.STOP_WORKER]
     assert WORKER_STOPPED[0] <= min(lasting) < 10 < 15 < max(lasting) <= WORKER_STOPPED[1]
     assert {one.slot for one in found} == {0, 1, 2}
 
 
-def test_a_longer_chaos_has_the_servers_calamities_in_each_minute() -> None:
-    found = [one.at for one in schedule(1, 180, 3) if one.kind is Kind.POSTGRES]
+def test_a_longer_trial_has_faults_of_servers_in_each_minute() -> None:
+    found = [one.at for one in schedule(1, 180, 3) if one.kind is FaultKind.POSTGRES]
     assert [int(at // 60) for at in found] == [0, 1, 2]
 
 

@@ -1,4 +1,4 @@
-"""The verdict sees each broken promise of a siege, and nothing where all were kept."""
+"""The verdict finds each broken promise of a siege, and nothing if all were kept."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,32 +7,32 @@ from typing import Any
 import pytest
 
 from trials.siege import report
-from trials.siege.figures import Phase, Siege, latencies, server_errors, times
+from trials.siege.figures import Phase, SiegeResult, latencies, server_errors, times
 from trials.siege.plan import HALF_OPEN
 from trials.siege.tally import Tally
 from trials.siege.verdict import LOG_BYTES, RSS_BYTES, UNNAMED_BYTES, broken
-from trials.siege.victim import Seen
-from trials.siege.watch import Watched
+from trials.siege.victim import VictimFigures
+from trials.siege.web_usage import WebUsage
 
 HELD = "half-open connections"
 
 
 def phase(*, seconds: float = 60, slow_ms: float = 20, **changed: Any) -> Phase:
-    """A phase in which all went well, but for what is changed in what victim or watch have seen."""
-    seen = Seen(
+    """Make a phase without failures, then change figures of the victim or of web."""
+    victim = VictimFigures(
         latencies_ms=[10.0] * 90 + [slow_ms] * 10,
         submitted=2,
         runs=Counter(succeeded=2),
         run_seconds=[0.5, 0.7],
     )
-    web = Watched(rss_bytes=100_000_000, descriptors=20, pids={7}, log_bytes={"web": 10})
+    web = WebUsage(rss_bytes=100_000_000, descriptors=20, pids={7}, log_bytes={"web": 10})
     for name, value in changed.items():
-        setattr(seen if hasattr(seen, name) else web, name, value)
-    return Phase(seconds=seconds, seen=seen, web=web)
+        setattr(victim if hasattr(victim, name) else web, name, value)
+    return Phase(seconds=seconds, victim=victim, web=web)
 
 
-def siege(**changed: Any) -> Siege:
-    kept = Siege(
+def siege(**changed: Any) -> SiegeResult:
+    kept = SiegeResult(
         idle=phase(),
         attack=phase(slow_ms=199),
         control=phase(slow_ms=40),
@@ -44,13 +44,13 @@ def siege(**changed: Any) -> Siege:
     return replace(kept, **changed)
 
 
-def test_nothing_is_said_where_all_was_kept() -> None:
+def test_nothing_is_found_if_all_promises_were_kept() -> None:
     assert broken(siege()) == []
     assert broken(siege(attack=phase(slow_ms=200)), slowest=11) == []
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected"),
     [
         ({"slow_ms": 200}, "latency: the victim's p95 is 200 ms, 10.0 times 20 ms of idle"),
         ({"failures": Counter({"503": 3})}, "errors: the victim got 3 answers of 5xx"),
@@ -64,13 +64,13 @@ def test_nothing_is_said_where_all_was_kept() -> None:
         ({"pids": {7, 8, 9}}, "web: it ended and was started again 2 times"),
     ],
 )
-def test_what_the_attack_has_broken_is_named(changed: dict[str, Any], said: str) -> None:
+def test_what_the_attack_has_broken_is_named(changed: dict[str, Any], expected: str) -> None:
     (line,) = broken(siege(attack=phase(**changed)))
-    assert line.startswith(said)
+    assert line.startswith(expected)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected"),
     [
         ({"recovery_s": None, "control": None}, "web: it did not answer in time again"),
         ({"idle": phase(failures=Counter({"500": 1}))}, "idle: requests failed"),
@@ -78,9 +78,11 @@ def test_what_the_attack_has_broken_is_named(changed: dict[str, Any], said: str)
         ({"attacks": {"wrong logins": Tally()}}, "attack: no wrong logins were sent"),
     ],
 )
-def test_a_siege_that_shows_nothing_is_no_success(changed: dict[str, Any], said: str) -> None:
+def test_a_siege_that_shows_nothing_is_not_a_success(
+    changed: dict[str, Any], expected: str
+) -> None:
     (line,) = broken(siege(**changed))
-    assert line.startswith(said)
+    assert line.startswith(expected)
 
 
 def test_logs_may_grow_with_time_and_not_less_in_a_short_siege() -> None:
@@ -106,8 +108,8 @@ def test_the_report_compares_with_idle_and_with_the_control() -> None:
     assert any(line.startswith("wrong logins: 29500 tries (492/s), 500 left out") for line in lines)
     assert "     29000 login: 429" in lines
     assert "CPU of strangers: 40% of a core, in the control 39%" in lines
-    away = list(report.lines(siege(control=None, recovery_s=None)))
-    assert "control: not measured, web was away" in away
+    unrecovered = list(report.lines(siege(control=None, recovery_s=None)))
+    assert "control: not measured, web did not recover" in unrecovered
 
 
 def test_a_tally_passes_through_json() -> None:

@@ -1,10 +1,10 @@
-"""What a storm does is told by its seed."""
+"""The seed determines the plan of a storm trial."""
 
 from executions.blueprints.schema.document import check
 from trials.storm.plan import RESOURCES, TENANTS, documents, runs
 
 
-def test_the_same_seed_gives_the_same_storm() -> None:
+def test_the_same_seed_gives_the_same_plan() -> None:
     assert documents(3) == documents(3) != documents(4)
     names = [document["name"] for document in documents(3)]
     assert runs(3, 50, names) == runs(3, 50, names) != runs(4, 50, names)

@@ -1,6 +1,9 @@
-"""What befell whom and when, in a file beside the workers' logs, to be compared with these.
+"""The timeline of a chaos trial: faults, worker starts and ends, in a file beside the workers' logs.
 
-Timing: writes a line at once. Model: sync, one thread. Guarantee: best-effort. Failure: bubble.
+Timing: writes a line at once.
+Model: sync, one thread.
+Guarantee: best-effort.
+Failure: bubble.
 """
 
 import time
@@ -9,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 
-class Diary:
-    """Lines with the wall clock's time and the seconds since the beginning."""
+class Timeline:
+    """Lines with wall clock time and seconds since the beginning; some are counted for the report."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -19,7 +22,7 @@ class Diary:
         self.counts: Counter[str] = Counter()
 
     def note(self, line: str, *, count: str = "") -> None:
-        """Write a line; what it counts as is in the report, too."""
+        """Write a line, and count it under this name if one is given."""
         if count:
             self.counts[count] += 1
         now, since = datetime.now(UTC), time.monotonic() - self._began

@@ -1,7 +1,9 @@
-"""The judge: tables with unique keys in a PostgreSQL that is not the platform's and is not restarted.
+"""The observer: tables with unique keys in a PostgreSQL outside of the platform, without faults.
 
-Timing: made once before, read once after. Model: sync. Guarantee: idempotent; it only looks.
-Failure: bubble; without its judge a chaos proves nothing.
+Timing: created once before the trial, read once after it.
+Model: sync.
+Guarantee: idempotent; it only reads.
+Failure: bubble; without the observer a trial proves nothing.
 """
 
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from uuid import UUID
 from psycopg.conninfo import make_conninfo
 
 from tests.customer import Customer
-from trials.chaos.rows import Effect, Heard, Told, Violation
+from trials.chaos.rows import Effect, Observation, Observations, Violation
 
 TABLES = """
     CREATE TABLE start (
@@ -31,15 +33,15 @@ TABLES = """
 """
 
 
-class Judge:
-    """Steps tell it what they do; nobody else does."""
+class Observer:
+    """A database in which only steps record what they do."""
 
     def __init__(self, customer: Customer) -> None:
         self._customer = customer
 
     @property
     def dsn(self) -> str:
-        """Where steps reach it."""
+        """Return the connection string for steps."""
         customer = self._customer
         return make_conninfo(
             host=customer.host,
@@ -50,15 +52,15 @@ class Judge:
         )
 
     def prepare(self) -> None:
-        """Make its tables."""
+        """Create the tables."""
         with self._customer.connect(self._customer.admin) as connection:
             connection.execute(TABLES)
 
-    def heard(self) -> Heard:
-        """All that it has heard."""
-        return Heard(
-            starts=[_told(row) for row in self._rows("start")],
-            dones=[_told(row) for row in self._rows("done")],
+    def observations(self) -> Observations:
+        """Return all that was recorded."""
+        return Observations(
+            starts=[_observation(row) for row in self._rows("start")],
+            dones=[_observation(row) for row in self._rows("done")],
             effects=[
                 Effect(execution=UUID(str(row["execution"])), step=row["step"], key=row["key"])
                 for row in self._rows("effect")
@@ -80,8 +82,8 @@ class Judge:
             yield from connection.execute(f"TABLE {table}").fetchall()
 
 
-def _told(row: dict[str, Any]) -> Told:
-    return Told(
+def _observation(row: dict[str, Any]) -> Observation:
+    return Observation(
         execution=row["execution"],
         step=row["step"],
         epoch=row["epoch"],

@@ -1,7 +1,9 @@
-"""The siege's end of one of its processes.
+"""One process of the siege, as the siege starts and controls it.
 
-Timing: waits until it is ready, and for its result. Model: sync. Guarantee: the process ends with the block, and by
-itself when its time is over. Failure: PartFailed with the end of its log.
+Timing: waits until the process is ready, and for its result.
+Model: sync.
+Guarantee: the process ends with the block, and by itself when its time is over.
+Failure: RoleFailed with the end of its log.
 """
 
 import contextlib
@@ -18,15 +20,15 @@ from orchestrator.embedded.child import log_path, log_tail
 from orchestrator.env import PROJECT_ROOT
 
 
-class PartFailed(RuntimeError):
-    """A process of the siege could not do its work."""
+class RoleFailed(RuntimeError):
+    """A process of the siege failed."""
 
 
-class Part:
-    """One process; begin it with `go`."""
+class RoleProcess:
+    """A process with one role; it is prepared when made and works after `go`."""
 
     def __init__(
-        self, role: str, wanted: Mapping[str, Any], environ: Mapping[str, str], logs: Path
+        self, role: str, task: Mapping[str, Any], environ: Mapping[str, str], logs: Path
     ) -> None:
         self._role = role
         self._logs = logs
@@ -39,9 +41,9 @@ class Part:
                 text=True,
                 cwd=PROJECT_ROOT,
                 env=environment.clean(environ),
-                start_new_session=True,  # Ctrl-C is the siege's, which ends this one in order
+                start_new_session=True,  # Ctrl-C reaches only the siege, which ends this process in order
             )
-        self._say(json.dumps(dict(wanted)))
+        self._send(json.dumps(dict(task)))
 
     def __enter__(self) -> Self:
         return self
@@ -57,37 +59,37 @@ class Part:
 
     @property
     def ended(self) -> bool:
-        """Whether it is gone."""
+        """Return True if the process has ended."""
         return self._process.poll() is not None
 
     def wait_ready(self) -> None:
-        """Until it could begin."""
-        if self._hear() != "ready":
+        """Wait until the process can begin."""
+        if self._receive() != "ready":
             raise self._failed()
 
     def go(self) -> None:
-        """Begin."""
-        self._say("go")
+        """Let the process begin."""
+        self._send("go")
 
     def result(self, seconds: float) -> dict[str, Any]:
-        """What it has seen; waits for its end."""
+        """Wait for the end of the process and return its result."""
         try:
-            told, _ = self._process.communicate(timeout=seconds)
-            found: dict[str, Any] = json.loads(told)
+            output, _ = self._process.communicate(timeout=seconds)
+            found: dict[str, Any] = json.loads(output)
         except (subprocess.TimeoutExpired, ValueError):
             raise self._failed() from None
         return found
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._process.stdin:
-            with contextlib.suppress(BrokenPipeError):  # the missing answer says it, too
+            with contextlib.suppress(BrokenPipeError):  # the missing answer shows it, too
                 self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
 
-    def _hear(self) -> str:
+    def _receive(self) -> str:
         return self._process.stdout.readline().strip() if self._process.stdout else ""
 
-    def _failed(self) -> PartFailed:
-        return PartFailed(
+    def _failed(self) -> RoleFailed:
+        return RoleFailed(
             f"{self._role} has failed:\n{log_tail(self._logs, f'siege-{self._role}')}"
         )

@@ -1,7 +1,9 @@
-"""What is left after runs have ended: at the far sides, in the ledger and on the machine.
+"""Find what is left behind when runs have ended: at the remotes, in the ledger and on the machine.
 
-Timing: a look takes some milliseconds, a walk over all processes. Model: sync. Guarantee: idempotent; it only looks.
-Failure: bubble; a far side that does not answer proves nothing.
+Timing: some milliseconds, and a walk over all processes.
+Model: sync.
+Guarantee: idempotent; it only reads.
+Failure: bubble; a remote that does not answer proves nothing.
 """
 
 import re
@@ -23,7 +25,7 @@ from tests.customer import Customer
 from tests.recorder import Recorder
 
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_MADE = re.compile(r'CREATE ROLE "(iso_\w+)"')
+_CREATED_ROLE = re.compile(r'CREATE ROLE "(iso_\w+)"')
 _SESSIONS = """
 SELECT pid, usename, application_name, state FROM pg_stat_activity
  WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> %s
@@ -31,23 +33,23 @@ SELECT pid, usename, application_name, state FROM pg_stat_activity
 
 
 @dataclass(frozen=True, kw_only=True)
-class FarSides:
-    """All servers that the runs of a storm reach; nobody else does."""
+class Remotes:
+    """All servers that the runs use; nothing else uses them."""
 
     customer: Customer
     recorder: Recorder
-    cache: "redis.Redis"  # as its administrator
+    cache: "redis.Redis"  # as administrator
 
     def left(self) -> list[str]:
-        """Every connection, role, user and key, but for those of the workers and of this look."""
+        """Find every connection, role, user and key that is not a worker's or this program's."""
         return [*self._at_postgres(), *self._at_cache(), *self._at_recorder()]
 
-    def made_roles(self) -> set[str]:
-        """The roles that the server's own log knows of."""
+    def created_roles(self) -> set[str]:
+        """Return the roles that were ever created, by the log of the server."""
         return {
             found[1]
             for line in self.customer.log_lines("CREATE ROLE")
-            if (found := _MADE.search(line))
+            if (found := _CREATED_ROLE.search(line))
         }
 
     def _at_postgres(self) -> Iterator[str]:
@@ -76,19 +78,19 @@ class FarSides:
             }
             still = list(self.recorder.connections)
         for port in still:
-            yield f"HTTP connection from port {port}, {tags.get(port, 'that asked nothing')!r}"
+            yield f"HTTP connection from port {port}, {tags.get(port, 'without a request')!r}"
 
 
 def in_the_ledger(tenants: Sequence[TenantRef]) -> list[str]:
-    """Runs that have not ended, and everything that has no end in the ledger.
+    """Find runs that have not ended, and records and grants without an end.
 
-    What the sweeper has revoked stays in `Issued` for a second look, and is no longer there.
+    What the sweeper has revoked stays in `Issued` for a second check; it no longer exists at the remote.
     """
     found = []
     for tenant in tenants:
         with tenant_scope(tenant):
-            going = Execution.objects.exclude(state__in=sorted(TERMINAL_EXECUTION))
-            found += [f"run {run.pk} of {tenant.schema} is {run.state}" for run in going]
+            unfinished = Execution.objects.exclude(state__in=sorted(TERMINAL_EXECUTION))
+            found += [f"run {run.pk} of {tenant.schema} is {run.state}" for run in unfinished]
             still_open = ResourceRecord.objects.filter(closed_at__isnull=True)
             found += [f"record {one} of run {one.execution_id}" for one in still_open]
     with platform_scope():
@@ -97,18 +99,18 @@ def in_the_ledger(tenants: Sequence[TenantRef]) -> list[str]:
     return found
 
 
-def unrecorded(made: Set[str], tenants: Sequence[TenantRef]) -> list[str]:
-    """Roles that were made and of which no ledger knows."""
+def unrecorded(roles: Set[str], tenants: Sequence[TenantRef]) -> list[str]:
+    """Find roles that no ledger has."""
     known: set[str] = set()
     for tenant in tenants:
         with tenant_scope(tenant):
-            roles = ResourceRecord.objects.filter(type="database.role")
-            known |= set(roles.values_list("resource_id", flat=True))
-    return [f"role {role} is in no ledger" for role in sorted(made - known)]
+            recorded = ResourceRecord.objects.filter(type="database.role")
+            known |= set(recorded.values_list("resource_id", flat=True))
+    return [f"role {role} is in no ledger" for role in sorted(roles - known)]
 
 
 def on_the_machine(folder: Path, workers: Sequence[int]) -> list[str]:
-    """Processes that steps have started: all that has its home below the folder, but for runners of the workers."""
+    """Find processes of steps: all with a home below the folder, except the runners of these workers."""
     found = []
     for process in psutil.process_iter(["pid", "ppid", "environ", "cmdline", "status"]):
         about = process.info
@@ -121,5 +123,5 @@ def on_the_machine(folder: Path, workers: Sequence[int]) -> list[str]:
 
 
 def executions_in(lines: Sequence[str]) -> dict[UUID, str]:
-    """The executions that these lines name, each with one of its lines."""
+    """Return the executions that these lines name, each with one line."""
     return {UUID(found[0]): line for line in lines if (found := _ID.search(line))}

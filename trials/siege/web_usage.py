@@ -1,7 +1,9 @@
-"""What web takes of the machine, looked at from outside.
+"""Resource usage of web, sampled from outside.
 
-Timing: a look takes some milliseconds. Model: sync. Guarantee: best-effort; a process that ends meanwhile counts as
-nothing. Failure: none; what cannot be seen is not counted.
+Timing: a sample takes some milliseconds.
+Model: sync.
+Guarantee: best-effort; a process that ends meanwhile counts as nothing.
+Failure: none; what cannot be read is not counted.
 """
 
 from dataclasses import dataclass, field
@@ -13,28 +15,28 @@ UNNAMED = " (deleted)"
 
 
 @dataclass(kw_only=True)
-class Watched:
-    """The most that was seen at any time."""
+class WebUsage:
+    """The maximum of all samples."""
 
     rss_bytes: int = 0
     descriptors: int = 0
-    unnamed_bytes: int = 0  # of files without a name: bodies that were put aside
+    unnamed_bytes: int = 0  # deleted but open files: request bodies on disk
     pids: set[int] = field(default_factory=set)
-    log_bytes: dict[str, int] = field(default_factory=dict)  # by which each has grown
+    log_bytes: dict[str, int] = field(default_factory=dict)  # growth of each log
 
-    def look(self, pid: int | None) -> None:
-        """At web and its children."""
+    def sample(self, pid: int | None) -> None:
+        """Sample web and its children."""
         if pid is None:
             return
         self.pids.add(pid)
-        processes = _family(pid)
+        processes = _with_children(pid)
         self.rss_bytes = max(self.rss_bytes, sum(_rss(one) for one in processes))
         files = [_open_files(one.pid) for one in processes]
         self.descriptors = max(self.descriptors, *(number for number, _ in files), 0)
         self.unnamed_bytes = max(self.unnamed_bytes, sum(size for _, size in files))
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def _with_children(pid: int) -> list[psutil.Process]:
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
@@ -50,7 +52,7 @@ def _rss(process: psutil.Process) -> int:
 
 
 def _open_files(pid: int) -> tuple[int, int]:
-    """How many descriptors, and the bytes of files that have no name any more."""
+    """Return the number of descriptors, and the bytes of deleted files that are open."""
     number = size = 0
     try:
         for link in Path(f"/proc/{pid}/fd").iterdir():

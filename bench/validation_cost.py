@@ -1,6 +1,6 @@
-"""What checking costs, counted and measured: `python -m bench.checks`.
+"""Measure what validation costs beside what it is charged: `python -m bench.validation_cost`.
 
-The prices in `executions/blueprints/` are right where what is counted is no less than what was measured.
+The prices in `executions/blueprints/` are right if the counted time is at least the measured CPU time.
 """
 
 import json
@@ -18,7 +18,7 @@ from executions.blueprints.schema.keywords import BoundedValidator, bounded, com
 
 MANY = 5_000
 _UNIT_NS = 10
-_RANDOM = random.Random(1)  # noqa: S311 - texts to match, no secrets
+_RANDOM = random.Random(1)  # noqa: S311 - texts to match, not secrets
 _NAMES = [f"k{number}" for number in range(MANY)]
 _OBJECT: dict[str, Any] = dict.fromkeys(_NAMES, 1)
 _ROWS = [{"id": number, "name": "x" * 20, "tags": ["a", "b"]} for number in range(MANY // 5)]
@@ -32,8 +32,8 @@ _ROW = {
     },
     "additionalProperties": False,
 }
-_LAUGHS = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(10)}
-# By what they try: a schema and an instance.
+_DOUBLED = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(10)}
+# A schema and an instance for each price.
 CASES: dict[str, tuple[Any, Any]] = {
     "items, any": ({"items": {}}, [1] * MANY),
     "items, type": ({"items": {"type": "integer"}}, [1] * MANY),
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     "not": ({"items": {"not": {"type": "string"}}}, [1] * MANY),
     "if": ({"items": {"if": {"type": "string"}, "else": {}}}, [1] * MANY),
     "$ref": ({"$defs": {"a": {}}, "items": {"$ref": "#/$defs/a"}}, [1] * MANY),
-    "$ref, doubled": ({"$defs": {**_LAUGHS, "d10": {}}, "$ref": "#/$defs/d0"}, {}),
+    "$ref, doubled": ({"$defs": {**_DOUBLED, "d10": {}}, "$ref": "#/$defs/d0"}, {}),
     "enum, numbers": ({"items": {"enum": list(range(500))}}, ["x"] * 500),
     "enum, objects": ({"enum": [_OBJECT] * 10}, {**_OBJECT, "k1": 2}),
     "const": ({"allOf": [{"const": list(range(MANY))}] * 10}, [*range(MANY - 1), "z"]),
@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     "patternProperties": ({"patternProperties": {"^x": {}, "1$": {}}}, _OBJECT),
     "pattern, compiled": ({"allOf": [{"pattern": f"^.{{1,{n}}}$"} for n in range(200, 250)]}, "a"),
 }
-# Here RE2 gives its automaton up, and each byte takes as long as the pattern has instructions.
+# RE2 gives up its automaton here: each byte costs as many steps as the pattern has instructions.
 HARD_PATTERNS: dict[str, tuple[str, str]] = {
     "(?:a?){900}b": ("(?:a?){900}b", "a" * 10_000),
     "(a?b?){320}c": ("(a?b?){320}c", "".join(_RANDOM.choices("ab", k=10_000))),
@@ -73,21 +73,21 @@ HARD_PATTERNS: dict[str, tuple[str, str]] = {
 
 
 class Counter(work.Work):
-    """Counts without an end."""
+    """Work without a limit, which counts what is spent."""
 
     def __init__(self) -> None:
         super().__init__(10**15)
-        self._begun = 10**15
+        self._limit = 10**15
 
     @property
     def spent(self) -> int:
-        """The units until now."""
-        return self._begun - self._left
+        """Return the units spent so far."""
+        return self._limit - self._left
 
 
 @contextmanager
 def counted() -> Iterator[Counter]:
-    """Count what checks inside the block spend."""
+    """Count what validation inside the block spends."""
     counter = Counter()
     token = work._CURRENT.set(counter)
     try:
@@ -97,19 +97,19 @@ def counted() -> Iterator[Counter]:
 
 
 def count(schema: Any, instance: Any) -> int:
-    """The units that a check spends."""
+    """Return the units that one validation spends."""
     with counted() as counter, bounded():
         best_match(BoundedValidator(schema).iter_errors(instance))
     return counter.spent
 
 
 def worst(pattern: str, text: str) -> int:
-    """The units that must be left for a text to be matched."""
+    """Return the units that must be left before a text is matched."""
     return len(text.encode()) * int(compiled(pattern).programsize)
 
 
 def main() -> None:
-    """Print each case: what is counted, what it takes, and how much of what is counted that is."""
+    """Print counted time, CPU time and their ratio for each case."""
     for name, (schema, instance) in CASES.items():
         began = time.thread_time_ns()
         units = count(schema, instance)
