@@ -1,4 +1,4 @@
-"""How a run stands, read for telling it: a bounded number of statements, whatever has happened in the run."""
+"""Reading a run's status, with a bounded number of statements whatever happened in the run."""
 
 from django.db.models import Q
 from django.utils import timezone
@@ -13,7 +13,7 @@ _STEP_FIELDS = ("path", "state", "attempt", "recovering", "code", "started_at", 
 
 
 def status_of(run: Execution) -> RunStatus:
-    """The facts; of one moment with what else is read in the same `selectors.snapshot`."""
+    """Return the facts; consistent with everything read in the same `selectors.snapshot`."""
     ticket = Ticket.objects.filter(execution_id=run.pk).first()
     return RunStatus(
         at=timezone.now(),
@@ -35,7 +35,7 @@ def status_of(run: Execution) -> RunStatus:
 def _step(run: Execution) -> StepStatus | None:
     steps = Step.objects.filter(execution_id=run.pk).order_by("-position")
     if run.outcome in {ExecutionState.FAILED, ExecutionState.TIMED_OUT}:
-        # Others may have failed before, and the run went on: this one has what the run ended with.
+        # Earlier steps may have failed without ending the run: find the one with the run's code and message.
         same = Q(code=run.code, message=run.message) | Q(cause=f"recovery: {run.code}")
         steps = steps.filter(same, state=StepState.FAILED)
     else:

@@ -11,7 +11,7 @@ from executions.api.withholding import EVENT_DATA
 from executions.blueprints import plan
 from executions.blueprints.plan import FailureMode, Guarantee
 from executions.blueprints.validation import failures
-from executions.explain.events import TELLERS, describe_event
+from executions.explain.events import SENTENCES, describe_event
 from executions.semantics import attempt_output, decisions, memory
 from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import EXECUTION_TRANSITIONS, STEP_TRANSITIONS
@@ -65,7 +65,7 @@ def test_every_state_is_there_with_what_may_follow() -> None:
 
 def test_every_event_is_there_with_its_data() -> None:
     told = {name: set(_NAME.findall(cells[0])) for name, cells in table("event").items()}
-    assert list(told) == list(TELLERS)
+    assert list(told) == list(SENTENCES)
     assert set().union(*told.values()) == EVENT_DATA | {"actor", "message"}
 
 

@@ -127,7 +127,7 @@ def test_runs_at_the_same_time_read_their_own_memory_only(
             done = StepResult.succeeded(
                 step=step, attempt=1, output=[number], variables={"v": number}
             )
-            Attempt(joined.run, step, number=1).concluded(done)
+            Attempt(joined.run, step, number=1).finish(done)
             contexts.leave(joined)
     first, second = contexts.all()
     assert first.run.memory is not second.run.memory

@@ -165,12 +165,12 @@ SECRET = "0123456789abcdef"
 def test_at_a_cut_the_beginning_or_the_end_of_a_text_is_masked(
     text: str, cut: bool, continued: bool, shown: str
 ) -> None:
-    assert knowing(SECRET).mask(text, cut=cut, continued=continued) == shown
+    assert knowing(SECRET).mask(text, truncated=cut, continued=continued) == shown
 
 
 def test_at_a_cut_the_longest_of_several_is_masked() -> None:
     masker = knowing("hunter", "hunter2000", "2000")
-    assert masker.mask("by hunter20", cut=True) == "by ***"
+    assert masker.mask("by hunter20", truncated=True) == "by ***"
     assert masker.mask("nter2000 by", continued=True) == "*** by"
 
 
