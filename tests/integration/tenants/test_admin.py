@@ -385,7 +385,7 @@ def test_a_key_is_limited_to_blueprints(operator: Client, acme: TenantRef) -> No
             assert ApiKey.objects.latest("id").blueprints == kept
     assert "billing" in page(operator.get(KEYS))
     shown = page(operator.post(f"{KEYS}add/", {**form, "blueprints": '["No"]'}))
-    assert "is no blueprint&#x27;s name" in shown
+    assert "is not a blueprint&#x27;s name" in shown
 
 
 # --- members

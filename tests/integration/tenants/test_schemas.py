@@ -51,7 +51,9 @@ def test_nothing_is_left_of_one_that_cannot_be_made(acme: TenantRef, superuser: 
     before, roles = dumped(), tenant_roles(superuser)
     try:
         with (
-            pytest.raises(SchemaTaken, match="has a schema 'reports' that is no tenant's"),
+            pytest.raises(
+                SchemaTaken, match="has a schema 'reports' that does not belong to a tenant"
+            ),
             transaction.atomic(using=OWNER),
         ):
             create_schema(NOBODYS_ID, "reports")

@@ -23,7 +23,7 @@ def test_each_failure_waits_twice_as_long_up_to_a_bound() -> None:
         ),
         (
             ZeroDivisionError("secret"),
-            "internal_error: ZeroDivisionError; the log of the process that tried says more",
+            "internal_error: ZeroDivisionError; see the log of the process that tried",
         ),
         (Conflict("x" * 900), "conflict: " + "x" * 490),
     ],

@@ -17,8 +17,8 @@ from tests.unit.executions.semantics.attempt.runs import (
     failed,
     hiding,
     make_run,
-    prepared,
     output_of,
+    prepared,
 )
 
 
