@@ -52,7 +52,7 @@ def test_a_stale_table_is_replaced_and_prose_kept() -> None:
     page = filled(stale)
     assert "old" not in page
     assert (
-        "| `attempts` | How often the step runs at most, the first time included. From 2 to 20. | `3` | `5` |"
+        "| `attempts` | Maximum number of attempts, including the first. From 2 to 20. | `3` | `5` |"
         in page
     )
     assert (page[:7], page[-6:]) == ("before\n", "after\n")

@@ -80,7 +80,10 @@ def test_other_errors_pass() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TEXT.replace("key: two", "key: one"), "line 15: $.steps[1].key: the key 'one' is that of"),
+        (
+            TEXT.replace("key: two", "key: one"),
+            "line 15: $.steps[1].key: the key 'one' is also that of",
+        ),
         (
             TEXT.replace("{key: two", "{kay: two"),
             "line 15: $.steps[1]: 'key' is a required property",

@@ -128,7 +128,7 @@ def test_patterns_that_match() -> None:
         ({"allOf": [{"pattern": r"(a)\1"}]}, "$.inputs.allOf[0].pattern", "RE2: invalid escape"),
         ({"patternProperties": {"(": {}}}, "$.inputs.patternProperties", "RE2: missing"),
         ({"pattern": "(" * 5000}, "$.inputs.pattern", "RE2"),
-        ({"x-own": {"pattern": 5}}, "$.inputs.x-own.pattern", "no text"),
+        ({"x-own": {"pattern": 5}}, "$.inputs.x-own.pattern", "not text"),
         ({"unevaluatedProperties": False}, "$.inputs.unevaluatedProperties", "not supported"),
         ({"$schema": DRAFT_7}, "$.inputs.$schema", "only https"),
         ({"properties": {"x": {"$schema": DRAFT_7}}}, "$.inputs", "at the top only"),
