@@ -54,7 +54,7 @@ class AttemptOutput:
         return lines
 
     def give_back(self, lines: Sequence[LogLine]) -> None:
-        """Put lines that could not be written back in front."""
+        """Return lines that could not be written; they come first again."""
         with self._lock:
             self._lines[:0] = lines
 
@@ -83,7 +83,7 @@ class AttemptOutput:
         return LogLine(at=self._later(), level="warning", message=message)
 
     def _line(self, log: Log) -> LogLine:
-        """Join pieces: a runner sends an overlong line in pieces, and each of its streams has a level of its own."""
+        """Return a line; a runner sends an overlong one in pieces, and each of its streams has a level of its own."""
         continued, truncated = log.level in self._truncated, len(log.message) >= LINE_MAX
         (self._truncated.add if truncated else self._truncated.discard)(log.level)
         return LogLine(

@@ -103,7 +103,7 @@ def test_answers_are_worked_on_without_a_connection(
     database: None, broker: "redis.Redis", acme: TenantRef, watch: Observer
 ) -> None:
     run = ask(acme, asking_machine())
-    watch.over(approvals, "restored")
+    watch.over(approvals, "restore_run")
     answered = program(acme).post(
         f"{API}/executions/{run}/approvals/1/answer",
         {"approved": True},

@@ -220,7 +220,7 @@ def test_another_tenants_run_is_refused_before_its_memory_is_read_and_the_refusa
     def read(*_: object) -> None:
         raise AssertionError("its memory was read")
 
-    for reader in ("stored", "approval"):
+    for reader in ("read_run", "approval"):
         monkeypatch.setattr(approvals, reader, read)
     with caplog.at_level(logging.WARNING), pytest.raises(NotFound):
         answer(globex, public_id(placement), 1, YES)
