@@ -1,4 +1,4 @@
-"""What operators do in the platform's admin really happens, through the same services as everywhere."""
+"""The platform's admin uses the same services as everything else."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a worker's credential is good for, and how `isolane migrate` makes the login that it belongs to."""
+"""The rights of a worker's credential, and the login that `isolane migrate` creates for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Rows of tenants are worked off: each once, whoever dies, and none waits for one that fails."""
+"""Rows of tenants are worked off: each once, whatever dies, and none waits for one that fails."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def delete(*schemas: str) -> None:
 
 
 def try_now() -> None:
-    """As if the time until the next try were over."""
+    """Let the time until the next try pass."""
     with platform_scope():
         Tenant.objects.update(provisioning_after=None)
 

@@ -1,4 +1,4 @@
-"""One tenant's schema and role are made whole or not at all, and dropped with all that the role may own."""
+"""One tenant's schema and role are created whole or not at all, and dropped with all that the role owns."""
 
 from collections.abc import Iterator
 

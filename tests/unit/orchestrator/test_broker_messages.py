@@ -1,4 +1,4 @@
-"""orchestrator.broker_messages: what a message must look like, and how often garbage is told of."""
+"""orchestrator.broker_messages: the frame of a valid message, and the rate of log lines about others."""
 
 from typing import Any
 

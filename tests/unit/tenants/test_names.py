@@ -1,4 +1,4 @@
-"""Which names a tenant's schema and domain may have, and blueprints that are granted."""
+"""Valid names of a tenant's schema and domain, and of granted blueprints."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a run stands, read from its rows, of one tenant beside another."""
+"""A run's status, read from its rows, of one tenant beside another."""
 
 import re
 from uuid import UUID
@@ -55,7 +55,7 @@ def now(tenant: TenantRef, run: UUID) -> str:
 
 
 def fail(tenant: TenantRef, placement: Placement) -> None:
-    """The first step is claimed and fails, and the run with it."""
+    """Claim the first step and fail it, and the run with it."""
     result = StepResult.failed(step="one", attempt=1, code=Code.UNKNOWN_ERROR, message="KeyError")
     with tenant_scope(tenant):
         claim_step(placement, "one", worker="w1@test")

@@ -78,7 +78,7 @@ def test_an_example_could_run(name: str, inputs: dict[str, Any], outputs: dict[s
 
 
 def taken(step: PlannedStep, scope: dict[str, Any]) -> Any:
-    """What the step's node would give, if it takes the parameters."""
+    """Return the output of the step's node, if it accepts the parameters."""
     node = default_registry.get(step.uses)
     assert node
     parameters = node.checked(resolve(step.parameters, scope))

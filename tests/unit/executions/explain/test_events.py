@@ -1,4 +1,4 @@
-"""Each kind of event is one sentence; what is not known or not shown makes it shorter, never wrong."""
+"""Each kind of event is one sentence; unknown or hidden data makes it shorter, never wrong."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ _KIND = re.compile(r"'((?:execution|step|placement|context|fence)\.[a-z_]+)'")
 UNTIL = "2026-03-04T10:02:11.5+00:00"
 NOT_BILLED = "What this attempt cost is not billed."
 
-TOLD: list[tuple[str, str, dict[str, Any], str]] = [
+CASES: list[tuple[str, str, dict[str, Any], str]] = [
     # --- of the run
     ("execution.queued", "", {}, "Submitted."),
     (
@@ -171,13 +171,13 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "step", "data", "text"), TOLD)
+@pytest.mark.parametrize(("kind", "step", "data", "text"), CASES)
 def test_an_event_is_told(kind: str, step: str, data: dict[str, Any], text: str) -> None:
     assert describe_event(kind, step, data) == text
 
 
 def test_every_kind_is_told_here() -> None:
-    assert {kind for kind, *_ in TOLD} == set(SENTENCES)
+    assert {kind for kind, *_ in CASES} == set(SENTENCES)
     assert set(SENTENCES) >= ENDING
 
 
@@ -202,6 +202,6 @@ def test_an_unknown_kind_is_named(step: str, text: str) -> None:
 @pytest.mark.parametrize("step", ["", "pay"])
 @pytest.mark.parametrize("data", [{}, {"until": 3, "ms": "x", "fraction": None, "retry_s": None}])
 def test_missing_or_odd_data_is_left_out(kind: str, step: str, data: dict[str, Any]) -> None:
-    told = describe_event(kind, step, data)
-    assert told.endswith(".")
-    assert "None" not in told
+    described = describe_event(kind, step, data)
+    assert described.endswith(".")
+    assert "None" not in described

@@ -1,4 +1,4 @@
-"""How a run stands is told with its reason, whatever its state."""
+"""A run's status is described with its reason, in every state."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -118,6 +118,6 @@ def test_a_standing_is_told(state: ExecutionState, facts: dict[str, Any], text: 
 
 @pytest.mark.parametrize("state", ExecutionState)
 def test_every_state_is_told_from_the_barest_facts(state: ExecutionState) -> None:
-    told = describe_status(RunStatus(at=NOW, state=state))
-    assert told.startswith("The run ")
-    assert told.endswith(".")
+    described = describe_status(RunStatus(at=NOW, state=state))
+    assert described.startswith("The run ")
+    assert described.endswith(".")

@@ -1,4 +1,4 @@
-"""A run without a platform: steps in order, what they are given, pauses, and what is told of them."""
+"""A run without a platform: steps in order, their parameters, pauses, and the events of its listener."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""executions.semantics.masking: sensitive fields in values, and what they hold wherever it stands in a text."""
+"""executions.semantics.masking: sensitive fields in values, and their content wherever it occurs in a text."""
 
 from typing import Any
 
@@ -197,7 +197,7 @@ def test_who_knows_too_much_masks_everything(
 
 
 def test_very_many_texts_cost_no_more_than_some() -> None:
-    """What was a minute of masking for such a run is a look at one flag."""
+    """Masking took a minute for such a run; now it reads one flag."""
     masker = knowing(*(f"secret {number}" for number in range(20_000)))
     assert masker._ordered == []
     assert masker.mask("line") == MASK

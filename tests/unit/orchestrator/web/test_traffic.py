@@ -1,4 +1,4 @@
-"""Who is let in, whose turn it is, who is dropped and who never is."""
+"""Admission, turns and drops of connections."""
 
 from collections.abc import Callable
 

@@ -73,7 +73,7 @@ def test_what_fits(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "where", "said"),
+    ("document", "where", "expected"),
     [
         (document(budget={"Eur": 1}), "$.budget", "a lowercase letter"),
         (document(budget={"eur": 0}), "$.budget.eur", "minimum of 0"),
@@ -139,8 +139,8 @@ def test_what_fits(document: dict[str, Any]) -> None:
         (with_step(sensitive="x"), "$.steps[0].sensitive", "is not of type"),
     ],
 )
-def test_what_does_not(document: dict[str, Any], where: str, said: str) -> None:
+def test_what_does_not(document: dict[str, Any], where: str, expected: str) -> None:
     with pytest.raises(InvalidBlueprint) as refused:
         check(document)
     assert refused.value.field == where
-    assert said in refused.value.detail
+    assert expected in refused.value.detail

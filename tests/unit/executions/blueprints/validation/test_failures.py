@@ -35,7 +35,7 @@ def test_what_goes_together(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "said"),
+    ("fields", "path", "expected"),
     [
         ({"retry": {"attempts": 2}}, "retry", "with on_failure: retry only"),
         ({"retry": {}, "on_failure": "continue"}, "retry", "with on_failure: retry only"),
@@ -50,8 +50,8 @@ def test_what_goes_together(fields: dict[str, Any]) -> None:
         ({"recover": RECOVER, "on_failure": "retry"}, "recover", "never used"),
     ],
 )
-def test_what_does_not(fields: dict[str, Any], path: str, said: str) -> None:
-    with pytest.raises(InvalidBlueprint, match=said) as refused:
+def test_what_does_not(fields: dict[str, Any], path: str, expected: str) -> None:
+    with pytest.raises(InvalidBlueprint, match=expected) as refused:
         check(**fields)
     assert refused.value.field == f"$.steps[0].{path}"
 

@@ -50,7 +50,7 @@ def test_a_missing_parameter_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "path", "said"),
+    ("parameters", "path", "expected"),
     [
         ({"id": "seven"}, "id", "'seven' is not of type 'integer'"),
         ({"id": "no ${inputs.id}"}, "id", "is not of type 'integer'"),
@@ -59,10 +59,10 @@ def test_a_missing_parameter_is_named() -> None:
         ({"id": 1, "speed": 5}, "speed", "5 is not one of"),
     ],
 )
-def test_what_cannot_fit(parameters: dict[str, Any], path: str, said: str) -> None:
+def test_what_cannot_fit(parameters: dict[str, Any], path: str, expected: str) -> None:
     error = refusal(SHIP, **parameters)
     assert error.field == f"{WHERE}.{path}"
-    assert said in error.detail
+    assert expected in error.detail
     assert "node ship" in error.detail
 
 

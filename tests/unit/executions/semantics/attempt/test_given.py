@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: what a step is given, and how it is recovered."""
+"""executions.semantics.attempt: the frame of a step, and its recovery."""
 
 from decimal import Decimal
 from typing import Any

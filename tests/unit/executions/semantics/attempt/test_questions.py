@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: questions to a person, and what their answers come to."""
+"""executions.semantics.attempt: questions to a person, and the effect of their answers."""
 
 import json
 from typing import Any

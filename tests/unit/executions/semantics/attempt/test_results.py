@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: what a result comes to, replays, and the run's outputs."""
+"""executions.semantics.attempt: finished results, replays, and the run's outputs."""
 
 import json
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: what was injected to open resources is neither kept nor told."""
+"""executions.semantics.attempt: injected secrets of resources are neither stored nor shown."""
 
 import base64
 from typing import Any

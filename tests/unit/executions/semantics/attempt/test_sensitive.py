@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: what is sensitive is sealed, and masked wherever it is told."""
+"""executions.semantics.attempt: sensitive values are sealed, and masked wherever they are shown."""
 
 import json
 
