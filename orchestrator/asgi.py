@@ -1,4 +1,4 @@
-"""Web as an ASGI application. `isolane web` serves it, with the limits that an application cannot keep."""
+"""Web as an ASGI application. `isolane web` serves it, with the limits that an application cannot enforce."""
 
 import os
 

@@ -1,10 +1,12 @@
-"""Connections to the broker without what kombu does for nothing, and what they do while it is away.
+"""Connections to the broker: kombu's, without needless work, and robust while the broker is away.
 
-Kombu makes a new Redis client for every command, which takes longer than the command; here a channel keeps one. And it
-deletes the note of every message, also of those that were taken without one. What is no message of ours is dropped.
+Kombu creates a Redis client for every command, which takes longer than the command; here a channel keeps one. Kombu
+also deletes the unacknowledged note of every message, even of those taken without one. Unreadable messages are dropped.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: best-effort; a message is a wake-up.
-Failure: what cannot be published is raised; a consumer tries to connect again every second, for as long as it takes.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: best-effort; a message is a wake-up.
+Failure: a message that cannot be published raises; a consumer reconnects every second, for as long as it takes.
 """
 
 from typing import Any
@@ -34,14 +36,14 @@ class LaneChannel(redis.Channel):
         return self._kept
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:  # noqa: FBT001, FBT002 - their signature
-        """Forget a message of which there is a note."""
+        """Acknowledge a message only if a note of it exists."""
         if delivery_tag in (self.qos._delivered or ()):
             super().basic_ack(delivery_tag, multiple=multiple)
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]  # its stub lacks it
-        except (ValueError, RecursionError):  # what is delivered raises neither, see LaneTransport
+        except (ValueError, RecursionError):  # delivery raises neither, see LaneTransport
             self.connection.dropped("a lane", "it is not JSON")
             return True
 
@@ -53,9 +55,9 @@ class LaneChannel(redis.Channel):
             return True
 
     def close(self) -> None:
-        """Close, and tell the broker what goes with it; one that does not answer is told no more.
+        """Close, and tell the broker; skip that if the broker does not answer.
 
-        Celery trips over the error when it stops a worker that has lost its broker, and hands nothing over then.
+        When Celery stops a worker that has lost its broker, the error would keep it from handing runs over.
         """
         try:
             super().close()
@@ -65,7 +67,7 @@ class LaneChannel(redis.Channel):
 
 
 class LaneTransport(redis.Transport):
-    """Redis, with channels of ours, where no message can end its consumer."""
+    """Redis, with channels of this module; no message can end its consumer."""
 
     Channel = LaneChannel
     connection_errors: tuple[type[Exception], ...]
@@ -83,44 +85,44 @@ class LaneTransport(redis.Transport):
             super()._deliver(message, queue)
         except (*self.connection_errors, *self.channel_errors):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the worker
+        except Exception as error:  # noqa: BLE001 - no message may end the worker
             self.dropped(queue or "no queue", f"{type(error).__name__} while it was taken")
 
 
-class _SpeaksLane(Connection):
-    """Speaks Redis in our way, and everything else as kombu does."""
+class _UsesLaneTransport(Connection):
+    """Uses this module's transport for Redis, and kombu's for everything else."""
 
     def get_transport_cls(self) -> Any:
-        """Put our transport in the place of kombu's."""
+        """Replace kombu's transport."""
         found = super().get_transport_cls()
         return LaneTransport if found is redis.Transport else found
 
     def info(self) -> dict[str, Any]:
-        """Tell about the broker, as workers do to whoever asks them for statistics: without its password.
+        """Describe the broker in a worker's statistics, without its password.
 
         Celery leaves the password out, but for a Unix socket it is a part of the address.
         """
-        told = super().info()
-        return {**told, "hostname": maybe_sanitize_url(told["hostname"])}
+        described = super().info()
+        return {**described, "hostname": maybe_sanitize_url(described["hostname"])}
 
 
-class _Pooled(_SpeaksLane, PooledConnection):
-    """One that is lent to whoever publishes."""
+class _Pooled(_UsesLaneTransport, PooledConnection):
+    """A connection lent for publishing."""
 
 
 class _Pool(ConnectionPool):
-    """Kombu's own makes connections of its own kind, whatever it was made from."""
+    """Creates connections of this module's kind; kombu's pool creates its own kind."""
 
     def new(self) -> _Pooled:
-        """Make one more."""
+        """Create a connection."""
         return _Pooled(self, **dict(self.connection._info(resolve=False)))  # type: ignore[arg-type]  # stub of its base
 
 
-class LaneConnection(_SpeaksLane):
-    """For consuming; what is published goes through its pool."""
+class LaneConnection(_UsesLaneTransport):
+    """A connection for consuming; publishing goes through its pool."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
-        """Connect; kombu would let more and more time pass between two tries, up to 30 s in which runs wait."""
+        """Connect with a steady interval; kombu's grows to 30 s, during which runs wait."""
         steady = {
             "interval_start": RETRY_SECONDS,
             "interval_step": 0,
@@ -129,5 +131,5 @@ class LaneConnection(_SpeaksLane):
         return super().ensure_connection(*args, **{**steady, **options})
 
     def Pool(self, limit: int | None = None, **options: Any) -> _Pool:  # noqa: N802 - their name
-        """Lend connections of our kind."""
+        """Return a pool of connections of this module's kind."""
         return _Pool(self, limit, **options)

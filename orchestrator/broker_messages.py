@@ -1,10 +1,12 @@
-"""What a message must look like before Celery is given it, and one line a second about those that do not.
+"""Checks of a message's frame before Celery gets it, and one log line a second about those that fail.
 
-Whoever may write to the broker can put anything on a lane. Kombu and Celery take the frame of a message for granted,
+Any client with write access to the broker can put anything on a lane. Kombu and Celery trust the frame of a message,
 and an exception there ends the worker.
 
-Timing: for each message, some microseconds. Model: sync; `fault` is pure. Guarantee: what has no fault can be read by
-kombu. Failure: what has one is dropped; it was a wake-up at best, and those are sent again from the row.
+Timing: for each message, some microseconds.
+Model: sync; `fault` is pure.
+Guarantee: kombu can read a message without a fault.
+Failure: a message with a fault is dropped; it was a wake-up at best, and those are sent again from the row.
 """
 
 import logging
@@ -12,15 +14,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-TOLD_EVERY_SECONDS = 1.0
+LOG_EVERY_SECONDS = 1.0
 CONTENT = ("application/json", "utf-8")
 logger = logging.getLogger(__name__)
 
 
 def fault(message: Any) -> str:
-    """What is wrong with the frame of a message; empty if nothing is. Its body is read where the task runs."""
+    """Return the fault in the frame of a message; empty if there is none. The task reads the body."""
     if not isinstance(message, dict):
-        return "it is no object"
+        return "it is not an object"
     properties, headers = message.get("properties"), message.get("headers")
     if not isinstance(properties, dict) or not isinstance(headers, dict):
         return "it has no properties or no headers"
@@ -32,30 +34,32 @@ def fault(message: Any) -> str:
         return "its body is not base64"
     if (message.get("content-type"), message.get("content-encoding")) != CONTENT:
         return "its body is not JSON in UTF-8"
-    if headers.get("compression"):  # nobody here compresses, and little can become much
+    if headers.get(
+        "compression"
+    ):  # nothing here compresses, and a small body could unpack to a huge one
         return "its body is compressed"
     return ""
 
 
 class Dropped:
-    """Counts dropped messages of this process and tells of them, at most once a second."""
+    """Counts the dropped messages of this process and logs them, at most once a second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._untold = 0
-        self._told_at = float("-inf")
+        self._unlogged = 0
+        self._logged_at = float("-inf")
 
     def __call__(self, queue: str, reason: str) -> None:
-        """Count one; nothing of its content is shown."""
-        self._untold += 1
+        """Count a message; nothing of its content is logged."""
+        self._unlogged += 1
         now = self._clock()
-        if now - self._told_at < TOLD_EVERY_SECONDS:
+        if now - self._logged_at < LOG_EVERY_SECONDS:
             return
         logger.error(
             "%d unreadable message(s) dropped, the last one from %s: %s",
-            self._untold,
+            self._unlogged,
             queue,
             reason,
             extra={"event": "MESSAGE_DROPPED"},
         )
-        self._untold, self._told_at = 0, now
+        self._unlogged, self._logged_at = 0, now

@@ -11,7 +11,7 @@ _EXAMPLE = "use redis://:password@host:port, or rediss:// for TLS"
 
 
 def cache_url(value: str, *, broker: str) -> str:
-    """The value as it is, if runs can be let onto that server; empty if there is none."""
+    """Return the value if runs may use that server; empty if there is none."""
     if not value:
         return ""
     try:
@@ -45,7 +45,7 @@ def _refusal(parts: SplitResult) -> str:
 
 
 def _address_of(url: str) -> tuple[str, int] | None:
-    """None for a Unix socket, which no address over TCP equals."""
+    """Return host and port; None for a Unix socket, which no TCP address equals."""
     try:
         parts = urlsplit(url)
         return None if parts.scheme == "unix" else _address(parts)
@@ -58,7 +58,7 @@ def _address(parts: SplitResult) -> tuple[str, int]:
 
 
 def _host(name: str) -> str:
-    """One form for all names of this machine, and for all spellings of an address."""
+    """Return one form for all names of this machine, and for all spellings of an address."""
     name = name.rstrip(".").lower()
     try:
         address = ip_address(name)

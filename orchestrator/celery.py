@@ -1,7 +1,9 @@
 """The Celery application; `celery -A orchestrator worker` starts a worker with the project's defaults.
 
-Timing: import-time, definitions only; Django is set up when Celery imports its tasks. Model: sync.
-Guarantee: web and workers share one configuration. Failure: bubble; a worker that cannot load its tasks does not start.
+Timing: import-time, definitions only; Django is set up when Celery imports its tasks.
+Model: sync.
+Guarantee: web and workers share one configuration.
+Failure: bubble; a worker that cannot load its tasks does not start.
 """
 
 import os
@@ -36,7 +38,7 @@ def _load_django(**_: Any) -> None:
 
 @celeryd_init.connect
 def _refuse_without_credentials(**_: Any) -> None:
-    """Celery swallows what a receiver raises, unless it is an exit."""
+    """Exit without the needed credentials; Celery swallows any other exception of a receiver."""
     try:
         env.require(WORKER)
     except ImproperlyConfigured as error:
@@ -46,4 +48,4 @@ def _refuse_without_credentials(**_: Any) -> None:
 
 @setup_logging.connect
 def _keep_django_logging(**_: Any) -> None:
-    """Django's LOGGING counts for workers too."""
+    """Keep Django's LOGGING for workers."""

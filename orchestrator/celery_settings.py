@@ -1,7 +1,7 @@
-"""The `CELERY_` settings of Django as a plain mapping.
+"""Django's `CELERY_` settings as a plain mapping.
 
-Celery looks settings up several times for every message, most of them ones that nobody has set, and Django's own object
-takes long to say that it has none.
+Celery looks settings up several times for every message, mostly unset ones, and a failed lookup in Django's own object
+is slow.
 """
 
 from django.conf import settings

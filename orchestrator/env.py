@@ -1,10 +1,10 @@
-"""The environment of the process, read in this one place and typed.
+"""The environment of the process, read and typed in this one place.
 
 Every variable `X` may be given as `X_FILE`, the path of a file that holds the value (Docker and Kubernetes
 secrets). Without DATABASE_URL the process belongs to an embedded stack: the supervisor hands down what the process may
-know, and a process started by hand beside it finds that in the stack's state file.
+know, and a process started by hand beside it reads that from the stack's state file.
 
-Before the first value is read, the process is closed to others of the same user.
+Before the first value is read, the process is closed to other processes of the same user.
 """
 
 import json
@@ -32,7 +32,7 @@ REDIS_SCHEMES = ("redis", "rediss", "unix")
 
 @dataclass(frozen=True, kw_only=True)
 class Env:
-    """What the operator decided."""
+    """The operator's settings."""
 
     embedded: bool
     database_url: str
@@ -65,7 +65,7 @@ class Env:
 
 @dataclass(frozen=True, kw_only=True)
 class FlowerEnv:
-    """What Flower is told; the values of the platform are not read."""
+    """Flower's settings; those of the platform are not read."""
 
     redis_url: str
     user: str
@@ -74,12 +74,12 @@ class FlowerEnv:
 
 
 def home(environ: Mapping[str, str]) -> Path:
-    """Where the embedded stack keeps its things."""
+    """Return the directory of the embedded stack."""
     return Path(environ.get("ISOLANE_HOME", PROJECT_ROOT / ".isolane"))
 
 
 def variable(environ: Mapping[str, str], name: str) -> str:
-    """One variable, or the content of the file that NAME_FILE points to; empty if neither is set."""
+    """Return one variable, or the content of the file that NAME_FILE points to; empty if neither is set."""
     return _Reader(environ).text(name, "")
 
 
@@ -99,7 +99,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         database_worker_url=worker_url(reader.text("DATABASE_WORKER_URL", ""), web=database),
         redis_url=broker,
         cache_url=cache_url(reader.text("ISOLANE_CACHE_URL", ""), broker=broker),
-        # Without a platform nothing is signed that anybody will ever check.
+        # Without a platform no signature is ever checked.
         secret_key=reader.text("SECRET_KEY", "" if database else token_urlsafe(50)),
         encryption_keys=_keys(reader.text("ENCRYPTION_KEYS", "")),
         base_host=reader.required("BASE_HOST", embedded=embedded, default="localhost"),
@@ -136,7 +136,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
 
 
 def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
-    """Read what Flower needs."""
+    """Read Flower's settings."""
     reader = _Reader(_with_embedded_stack(environ))
     return FlowerEnv(
         redis_url=redis_url(reader.text("REDIS_URL", "")),
@@ -147,7 +147,7 @@ def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
 
 
 def require(process: Process, environ: Mapping[str, str] | None = None) -> None:
-    """Refuse to go on without what this kind of process needs; without a database there is no platform to speak of."""
+    """Refuse to go on without what this kind of process needs; without a database there is no platform to check."""
     reader = _Reader(_with_embedded_stack(os.environ if environ is None else environ))
     if reader.text("DATABASE_URL", ""):
         for name in process.needs:
@@ -155,7 +155,7 @@ def require(process: Process, environ: Mapping[str, str] | None = None) -> None:
 
 
 def _with_embedded_stack(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Add what a running embedded stack tells, unless the operator named servers or that stack started this process."""
+    """Add the environment of a running embedded stack, unless servers are named or it started this process."""
     if environ.get("DATABASE_URL") or environ.get("DATABASE_URL_FILE"):
         return environ
     if environ.get("ISOLANE_EMBEDDED"):
@@ -164,8 +164,8 @@ def _with_embedded_stack(environ: Mapping[str, str]) -> Mapping[str, str]:
         state = json.loads((home(environ) / "state.json").read_text())
     except (OSError, ValueError):
         return environ
-    said = {name: value for name, value in environ.items() if value}  # empty is as good as unset
-    return {**state.get("environment", {}), **said}
+    given = {name: value for name, value in environ.items() if value}  # empty counts as unset
+    return {**state.get("environment", {}), **given}
 
 
 class _Reader:
@@ -205,7 +205,7 @@ class _Reader:
         return tuple(self.text(name, "").replace(",", " ").split()) or default
 
     def paths(self, name: str) -> tuple[str, ...]:
-        """As PATH has them: a directory's name may hold blanks and commas."""
+        """Split as PATH is split: a directory's name may hold blanks and commas."""
         return tuple(path for path in self.text(name, "").split(os.pathsep) if path)
 
     def flag(self, name: str, *, default: bool) -> bool:
@@ -224,7 +224,7 @@ class _Reader:
 
 
 def postgres_url(name: str, value: str) -> str:
-    """The value as it is, if it is an address."""
+    """Return the value if it is an address."""
     try:
         conninfo_to_dict(value)
     except ProgrammingError:  # its text may hold the password
@@ -235,7 +235,7 @@ def postgres_url(name: str, value: str) -> str:
 
 
 def worker_url(value: str, *, web: str) -> str:
-    """The value as it is, if it names a role in the same database as web's address does."""
+    """Return the value if it names the same database as web's address."""
     worker = conninfo_to_dict(postgres_url("DATABASE_WORKER_URL", value))
     if value and worker.get("dbname") != conninfo_to_dict(web).get("dbname"):
         raise ImproperlyConfigured(
@@ -258,7 +258,7 @@ def _keys(value: str) -> tuple[str, ...]:
 def _networks(reader: _Reader, name: str) -> tuple[str, ...]:
     try:
         return tuple(str(ip_network(word)) for word in reader.words(name, ()))
-    except ValueError as error:  # says which word, and what is wrong with it
+    except ValueError as error:  # names the word and the reason
         raise ImproperlyConfigured(
             f"{name}: {error}; use networks such as 10.1.0.0/16 or fd00::/8."
         ) from None
@@ -272,7 +272,7 @@ def _host_and_port(word: str) -> tuple[str, int]:
     except ValueError:
         pass
     raise ImproperlyConfigured(
-        f"ISOLANE_OWN_ADDRESSES: {word!r} is no host with a port; use words such as flower.internal:5555."
+        f"ISOLANE_OWN_ADDRESSES: {word!r} is not a host with a port; use words such as flower.internal:5555."
     )
 
 
@@ -283,7 +283,7 @@ def _absolute(name: str, value: str) -> str:
 
 
 def redis_url(value: str) -> str:
-    """One form for all: redis://, rediss:// or unix://[:password@]/path."""
+    """Return the address in one form: redis://, rediss:// or unix://[:password@]/path."""
     url = value.replace("redis+socket://", "unix://", 1)
     scheme = url.split("://", 1)[0]
     if url and scheme not in REDIS_SCHEMES:
@@ -294,5 +294,5 @@ def redis_url(value: str) -> str:
 
 
 def broker_url(redis_url: str) -> str:
-    """The same server in the words of kombu, which calls a Unix socket redis+socket."""
+    """Return the same address in kombu's words: redis+socket for a Unix socket."""
     return redis_url.replace("unix://", "redis+socket://", 1)

@@ -1,9 +1,11 @@
-"""Flower behind a login, read-only, with bounded memory, and without its two pages that know no login.
+"""Flower behind a login, read-only, with bounded memory, and without its two pages that need no login.
 
-It has a Celery application of its own, which knows the broker and none of the platform's settings.
+It has its own Celery application, which knows the broker and none of the platform's settings.
 
-Timing: a long-running process of its own. Model: an event loop of Tornado's, and threads that ask the workers.
-Guarantee: best-effort; it shows what it has heard since its start. Failure: a port that is taken is one line.
+Timing: a long-running process of its own.
+Model: Tornado's event loop, and threads that ask the workers.
+Guarantee: best-effort; shows the events since its start.
+Failure: a port in use is reported in one line.
 """
 
 from collections.abc import Collection, MutableMapping
@@ -29,14 +31,14 @@ from orchestrator.web.descriptors import raise_descriptors
 
 MAX_TASKS = 5_000
 MAX_WORKERS = 500
-PRUNE_EVERY = 1_000  # events; workers send heartbeats, so it comes round also when nothing runs
+PRUNE_EVERY = 1_000  # events; workers send heartbeats, so it happens also when nothing runs
 PURGE_OFFLINE_SECONDS = 60
 # Flower serves these without a login even when one is configured.
 OPEN_PATHS = frozenset({"/metrics", "/healthcheck"})
 
 
 class NoMetrics:
-    """In place of Flower's Prometheus metrics, which grow with every worker boot and name and which nobody can read."""
+    """Replaces Flower's Prometheus metrics, which grow with every worker boot and name and cannot be read."""
 
     def observe_task(self, worker: str, event: dict[str, Any], task: Any) -> None:
         """Keep nothing."""
@@ -45,12 +47,12 @@ class NoMetrics:
         """Keep nothing."""
 
     def remove_workers(self, worker_names: Collection[str]) -> int:
-        """Nothing was kept."""
+        """Remove nothing."""
         return 0
 
 
 class BoundedState(EventsState):  # type: ignore[misc]  # Flower has no types
-    """Flower's memory. It limits tasks and workers, but not what it keeps beside them under their names."""
+    """Flower's memory, with limits also for what it keeps by names of tasks and workers."""
 
     def __init__(self, *, inspected: MutableMapping[str, Any], **limits: int) -> None:
         super().__init__(**limits)
@@ -58,13 +60,13 @@ class BoundedState(EventsState):  # type: ignore[misc]  # Flower has no types
         self.inspected = inspected
 
     def event(self, event: dict[str, Any]) -> None:
-        """Take note of an event and, from time to time, forget what nothing remembered belongs to."""
+        """Store an event and, from time to time, prune."""
         super().event(event)
         if self.event_count % PRUNE_EVERY == 0:
             self.prune()
 
     def prune(self) -> None:
-        """Every boot is a worker of a new name, and every step of every blueprint is a task of a new name."""
+        """Forget unused names: every boot is a worker with a new name, every blueprint step a task with a new name."""
         names = {task.name for task in self.tasks.values()}
         for kept, by_name in (
             (self.workers.keys(), self.counter),
@@ -78,7 +80,7 @@ class BoundedState(EventsState):  # type: ignore[misc]  # Flower has no types
 
 
 class BrokerOnSocket(broker.RedisSocket):  # type: ignore[misc]  # Flower has no types
-    """Looks at the lanes as the user in the broker's address; Flower's own leaves that out."""
+    """Reads the lanes as the user in the broker's address, which Flower's own leaves out."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -86,7 +88,7 @@ class BrokerOnSocket(broker.RedisSocket):  # type: ignore[misc]  # Flower has no
 
 
 def watching_app(redis_url: str) -> Celery:
-    """A Celery application that can ask workers and hear of them, and has no tasks."""
+    """Return a Celery application without tasks that can ask workers and receive their events."""
     app = lane_app(is_current=False)
     url = env.broker_url(redis_url)
     app.conf.update(
@@ -119,7 +121,7 @@ def serve(
     options.read_only = True
     options.purge_offline_workers = PURGE_OFFLINE_SECONDS
     urls.handlers[:] = [handler for handler in urls.handlers if path_of(handler) not in OPEN_PATHS]
-    # Cookies are for logins elsewhere, which are not offered.
+    # Cookies are only used for OAuth logins, which are not offered.
     settings = {**urls.settings, "cookie_secret": token_urlsafe(32)}
     login = FlowerLogin(
         user=user,
@@ -146,5 +148,5 @@ def serve(
 
 
 def path_of(handler: Any) -> str:
-    """The pattern of one of Flower's handlers, which are tuples or URLSpecs."""
+    """Return the pattern of one of Flower's handlers, which are tuples or URLSpecs."""
     return str(handler[0] if isinstance(handler, tuple) else handler.regex.pattern).rstrip("$")

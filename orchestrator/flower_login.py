@@ -1,7 +1,9 @@
-"""The login in front of all that Flower serves, and how often it may be tried.
+"""The login in front of everything that Flower serves, with a limit on tries.
 
-Timing: request-time. Model: event loop; nothing waits. Guarantee: at-most-once; a try is counted as failed before it is
-compared. Failure: abort; who is refused gets 401 or 429 and reaches no handler of Flower's.
+Timing: request-time.
+Model: event loop; nothing waits.
+Guarantee: at-most-once; a try is counted as failed before it is compared.
+Failure: abort; a refused caller gets 401 or 429 and reaches no handler of Flower's.
 """
 
 import hmac
@@ -18,15 +20,15 @@ from foundation.backoff import SECOND, CountedSubject, doubling, seconds
 from foundation.client_address import Network, client_address, counted_as
 from foundation.failure_counts import FailureCounts
 
-# There is one account, and its address may be that of a proxy, which others have, too.
+# There is one account, and its address may be that of a proxy shared with others.
 BACKOFF = doubling(free=5, longest=30 * SECOND, memory=15 * 60 * SECOND)
 REALM = 'Basic realm="flower"'
 logger = logging.getLogger(__name__)
-logger.setLevel(logging.WARNING)  # also where the process tells of errors alone
+logger.setLevel(logging.WARNING)  # also in a process that logs errors only
 
 
 class FlowerLogin:
-    """Compares what is sent with the one user and password, and slows down who sends wrong ones."""
+    """Compares a login with the one user and password, and delays callers that send wrong ones."""
 
     def __init__(
         self, *, user: str, password: str, trusted: Iterable[Network], counts: FailureCounts
@@ -36,7 +38,7 @@ class FlowerLogin:
         self._counts = counts
 
     def refusal(self, *, authorization: str, peer: str, forwarded: str) -> tuple[int, str] | None:
-        """Nothing if the login is right; else the status, and the header that goes with it."""
+        """Return None if the login is right; else the status and the header that goes with it."""
         if not authorization:  # a browser that has not asked its user yet
             return 401, REALM
         address = counted_as(client_address(peer, forwarded, self._trusted))
@@ -47,7 +49,7 @@ class FlowerLogin:
             self._counts.forget(address)
             return None
         logger.warning(
-            "Flower's password is wrong, the %d. failure",
+            "wrong password for Flower, failure %d",
             counted.failures[0],
             extra={"event": "LOGIN_FAILED", "address": address},
         )
@@ -55,14 +57,14 @@ class FlowerLogin:
 
 
 class FlowerBehindLogin(Flower):  # type: ignore[misc]  # Flower has no types
-    """Asks for the login before it looks for a handler, so that no page is without."""
+    """Asks for the login before it looks for a handler, so that every page has one."""
 
     def __init__(self, *, login: FlowerLogin, **options: Any) -> None:
         super().__init__(**options)
         self._login = login
 
     def find_handler(self, request: HTTPServerRequest, **options: Any) -> Any:
-        """Flower's own handler, or the refusal."""
+        """Return Flower's own handler, or the refusal."""
         refusal = self._login.refusal(
             authorization=request.headers.get("Authorization", ""),
             peer=request.remote_ip or "",
@@ -76,14 +78,14 @@ class FlowerBehindLogin(Flower):  # type: ignore[misc]  # Flower has no types
 
 
 class Refused(RequestHandler):
-    """401 with a question for the login, or 429 with the time to wait."""
+    """Answers 401 with a request for the login, or 429 with the time to wait."""
 
     def initialize(self, status: int, header: str) -> None:
-        """Say why, before any method is looked at."""
+        """Keep the reason."""
         self._refusal = status, header
 
     def prepare(self) -> None:
-        """Answer, whatever was asked for."""
+        """Answer every method."""
         status, header = self._refusal
         self.set_status(status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
@@ -95,7 +97,7 @@ class Refused(RequestHandler):
             self.finish("Access denied\n")
 
     def check_xsrf_cookie(self) -> None:
-        """Nothing is done for the caller, so nothing has to be proven."""
+        """Skip the check: nothing is done for the caller."""
 
 
 def _credentials(authorization: str) -> bytes:

@@ -9,16 +9,16 @@ from tornado.web import Application
 
 MAX_CONNECTIONS = 500
 MAX_HEADER_BYTES = 65_536
-MAX_BODY_BYTES = 65_536  # Flower is read-only: nobody has more to send
+MAX_BODY_BYTES = 65_536  # Flower is read-only: requests are small
 HEADER_SECONDS = 10  # also the time between two requests
 BODY_SECONDS = 10
 
 
 class FlowerServer(HTTPServer):
-    """Tornado's server with a limit of connections: a new one takes the place of the oldest."""
+    """Tornado's server with a limit of connections: a new one replaces the oldest."""
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
-        """Tornado's way to be made."""
+        """Set up, the way Tornado does."""
         super().initialize(*args, **kwargs)
         self._streams: list[IOStream] = []
 
@@ -33,7 +33,7 @@ class FlowerServer(HTTPServer):
 
 
 def listen(dashboard: Application, address: str, port: int) -> FlowerServer:
-    """Serve the dashboard there as soon as the event loop runs."""
+    """Serve the dashboard as soon as the event loop runs."""
     sockets = bind_sockets(port, address=address)
     server = FlowerServer(
         dashboard,

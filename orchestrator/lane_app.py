@@ -1,6 +1,8 @@
 """Celery as this platform uses it: messages are wake-ups on lanes, in workers, web and Flower alike.
 
-Timing: import-time, definitions only. Model: sync. Guarantee: at-least-once, by whoever sends again what was not taken.
+Timing: import-time, definitions only.
+Model: sync.
+Guarantee: at-least-once; the row's owner sends a lost message again.
 Failure: bubble.
 """
 
@@ -17,7 +19,7 @@ from orchestrator.broker import LaneConnection
 
 
 class LaneAMQP(AMQP):
-    """Queues without exchanges: a lane is addressed by its name, so a lane that is gone leaves no binding behind."""
+    """Queues without exchanges: a lane is addressed by its name, so a deleted lane leaves no binding behind."""
 
     Connection = LaneConnection
 
@@ -28,7 +30,7 @@ class LaneAMQP(AMQP):
     def TaskConsumer(self, *args: Any, **options: Any) -> Any:  # noqa: N802 - their name
         """Take messages without acknowledging them: they are wake-ups, and a lost one is sent again from the row.
 
-        Nothing is held back either; a lane has at most one message for each run that is placed there.
+        There is no prefetch limit either; a lane has at most one message for each run that is placed there.
         """
         return super().TaskConsumer(*args, **{**options, "no_ack": True})
 
@@ -46,15 +48,15 @@ class LaneAMQP(AMQP):
         *rest: Any,
         **options: Any,
     ) -> Any:
-        """Show arguments as they are: they are ids and names, so there is nothing to cut or to keep short."""
+        """Show arguments in full: they are ids and names, so there is nothing to shorten."""
         shown = {"argsrepr": repr(tuple(args or ())), "kwargsrepr": repr(kwargs or {})}
         return super().as_task_v2(task_id, name, args, kwargs, *rest, **{**shown, **options})
 
 
 class NoRetryDispatcher(EventDispatcher):
-    """Tells who watches of this worker; Celery's own waits for a broker that is away, as long as it takes.
+    """Sends a worker's events; Celery's own waits for a broker that is away, as long as it takes.
 
-    But heartbeats are sent by the very loop that notices a lost connection and that a worker must stop.
+    Heartbeats are sent by the loop that notices a lost connection and stops a worker, so it must not block.
     """
 
     def send(self, type: str, *args: Any, **fields: Any) -> None:  # noqa: A002 - their name
@@ -63,12 +65,12 @@ class NoRetryDispatcher(EventDispatcher):
 
 
 class LaneEvents(Events):
-    """Events, by a dispatcher of ours."""
+    """Events sent by NoRetryDispatcher."""
 
     dispatcher_cls = "orchestrator.lane_app:NoRetryDispatcher"
 
 
 def lane_app(*, is_current: bool) -> Celery:
-    """An application that is yet to be configured; signatures are sent by the one that is current."""
-    # Without the Django fixup, which closes the database connection around every task: connections are ours to tend.
+    """Return an application to configure; the current one sends signatures."""
+    # Without the Django fixup, which closes the database connection around every task: the worker manages connections.
     return Celery("isolane", fixups=[], amqp=LaneAMQP, events=LaneEvents, set_as_current=is_current)

@@ -1,7 +1,9 @@
 """The checks of `make lint` that need Django: missing migrations, and deployment checks with production settings.
 
-Timing: once, for developers. Model: sync, one process after the other. Guarantee: idempotent; it writes
-nothing. Failure: continue; all checks run, and the exit code is 1 if one failed.
+Timing: once, for developers.
+Model: sync, one process after the other.
+Guarantee: idempotent; it writes nothing.
+Failure: continue; all checks run, and the exit code is 1 if one failed.
 """
 
 import os
@@ -23,9 +25,9 @@ CHECKS = (
 
 
 def production_environment() -> dict[str, str]:
-    """The environment that the example file describes, and nothing else that could decide.
+    """Return the environment that the example file describes, and nothing else.
 
-    In place of the files with credentials, which are not here: values that nobody uses elsewhere.
+    The files with credentials are replaced by values that are used nowhere else.
     """
     lines = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if "=" in line]
     values = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
@@ -46,7 +48,7 @@ def _stand_ins() -> dict[str, str]:
 
 
 def main() -> int:
-    """Run all; the exit code is 1 if one fails."""
+    """Run all checks; return 1 if one fails."""
     failed = False
     for check in CHECKS:
         command = [sys.executable, str(PROJECT_ROOT / "manage.py"), *check]

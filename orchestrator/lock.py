@@ -1,10 +1,12 @@
-"""`python -m orchestrator.lock`: writes `deploy/requirements.lock`, what production installs, each with its hash.
+"""`python -m orchestrator.lock` writes `deploy/requirements.lock`: production's packages, each with its hash.
 
-The versions are those of `constraints.txt`; what is only for developers or for embedded servers is left out. It is a
-second file, because pip refuses hashes together with the editable install of the other verbs.
+The versions are those of `constraints.txt`; packages for developers and for embedded servers are left out. It is a
+second file because pip refuses hashes together with an editable install.
 
-Timing: once, for developers, by `make lock`; downloads what pip does not have. Model: sync, one process.
-Guarantee: idempotent; the file is written when all is known. Failure: abort with pip's own words.
+Timing: once, for developers, by `make lock`; downloads what pip does not have.
+Model: sync, one process.
+Guarantee: idempotent; the file is written when everything is known.
+Failure: abort with pip's own message.
 """
 
 import json
@@ -24,7 +26,7 @@ HEADER = """\
 
 
 def main() -> int:
-    """Ask pip what it would install, and write that down."""
+    """Ask pip what it would install, and write the result."""
     command = [
         sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-",
         "--only-binary", ":all:", "--constraint", "constraints.txt", ".",
@@ -38,7 +40,7 @@ def main() -> int:
 
 
 def lock_of(installs: Iterable[Mapping[str, Any]]) -> str:
-    """The file for what pip reports; all but this project itself, which has no archive."""
+    """Return the file for pip's report, without this project itself, which has no archive."""
     lines = sorted(
         f"{one['metadata']['name'].lower()}=={one['metadata']['version']} \\\n"
         f"    --hash=sha256:{one['download_info']['archive_info']['hashes']['sha256']}\n"

@@ -1,6 +1,8 @@
-"""Checks of the servers we were pointed at, before anything is started on them.
+"""Checks of the servers that the operator named, before anything is started on them.
 
-Timing: in the caller, some seconds for a server that is away. Model: sync. Guarantee: nothing is changed on a server.
+Timing: in the caller, some seconds for a server that is away.
+Model: sync.
+Guarantee: nothing is changed on a server.
 Failure: abort with one line that names the variable; nothing is tried twice.
 """
 
@@ -27,14 +29,14 @@ CONNECT_SECONDS = 5
 
 
 class ServerUnusable(IsolaneError):
-    """A server does not answer or is too old; one line, fit for a terminal."""
+    """A server does not answer or is too old; one line for a terminal."""
 
     code = "server_unusable"
     http_status = 503
 
 
 def external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
-    """The servers that the operator named, checked; none if none is named."""
+    """Return the servers that the operator named, checked; None if none is named."""
     names = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
     optional = (WORKERS_DATABASE, CACHE_URL)
     given = {name: value for name in (*names, *optional) if (value := env.variable(environ, name))}
@@ -60,7 +62,7 @@ def external_servers(environ: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def check_postgres(url: str, variable: str) -> None:
-    """Refuse a PostgreSQL that is away or older than we can use."""
+    """Refuse a PostgreSQL that is away or too old."""
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             version = connection.info.server_version // 10_000
@@ -75,7 +77,7 @@ def check_postgres(url: str, variable: str) -> None:
 
 
 def check_login(url: str, owner_url: str, variable: str = "DATABASE_URL") -> None:
-    """Refuse an address that cannot be used; a login role that does not exist yet is made by the migration."""
+    """Refuse an address that cannot be used; the migration creates a login role that does not exist yet."""
     user = conninfo_to_dict(url).get("user")
     with psycopg.connect(owner_url, connect_timeout=CONNECT_SECONDS) as connection:
         found = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [user]).fetchone()
@@ -90,13 +92,13 @@ def _address(url: str) -> str:
 
 
 def _cause(error: Exception) -> str:
-    """What went wrong; libpq names the address before it and gives advice in the lines below."""
+    """Return the reason without the address, which libpq puts before it, and its advice in the lines below."""
     line = str(error).strip().partition("\n")[0].rpartition(" failed: ")[2]
     return " ".join(line.split()) or type(error).__name__
 
 
 def check_redis(url: str, variable: str = "REDIS_URL") -> str:
-    """Refuse a Redis or Valkey that is away or older than we can use; returns what tells it from every other."""
+    """Refuse a Redis or Valkey that is away or too old; return its run id."""
     try:
         with _redis(url) as client:
             found = dict(client.info("server"))
@@ -106,7 +108,7 @@ def check_redis(url: str, variable: str = "REDIS_URL") -> str:
         raise ServerUnusable(
             f"{variable}: Redis at {where} does not answer: {str(error) or type(error).__name__}"
         ) from None
-    # Valkey tells the version of Redis that it is compatible with under the same name.
+    # Valkey reports the version of Redis that it is compatible with under the same name.
     version = tuple(int(part) for part in str(found["redis_version"]).split(".")[:2])
     if version < MIN_REDIS:
         raise ServerUnusable(
@@ -116,7 +118,7 @@ def check_redis(url: str, variable: str = "REDIS_URL") -> str:
 
 
 def check_cache(url: str, broker: str) -> None:
-    """Refuse a run cache that is the broker by another name, or that lets anybody in who knows where it is."""
+    """Refuse a run cache that is the broker by another name, or that needs no password."""
     found = check_redis(url, CACHE_URL)
     if found and found == check_redis(broker):
         raise ServerUnusable(
@@ -125,7 +127,7 @@ def check_cache(url: str, broker: str) -> None:
         )
     if _is_open(url):
         raise ServerUnusable(
-            f"{CACHE_URL}: the server asks nobody for a password, so every run would be its administrator; "
+            f"{CACHE_URL}: the server asks for no password, so every run would be its administrator; "
             "set one for its user 'default', or turn that user off."
         )
 

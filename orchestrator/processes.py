@@ -1,18 +1,18 @@
-"""Which credentials each kind of process has: those that it needs, and no others. Pure.
+"""The credentials of each kind of process: those that it needs, and no others. Pure.
 
-`isolane up` hands them down by this table, `deploy/README.md` shows it, and each process asks at its start for what it
-cannot do without.
+`isolane up` hands them down by this table, `deploy/README.md` shows it, and each process checks at its start for those
+it cannot do without.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 DATABASE, OWNER, BROKER, CACHE = "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "ISOLANE_CACHE_URL"  # fmt: skip
-WORKERS_DATABASE = "DATABASE_WORKER_URL"  # which workers get as their DATABASE_URL
+WORKERS_DATABASE = "DATABASE_WORKER_URL"  # workers get it as their DATABASE_URL
 SIGNING, SEALING, FLOWER_LOGIN = "SECRET_KEY", "ENCRYPTION_KEYS", "FLOWER_PASSWORD"
 CREDENTIALS = (DATABASE, OWNER, WORKERS_DATABASE, BROKER, CACHE, SIGNING, SEALING, FLOWER_LOGIN)
-TENANTS_PREFIX = "ISOLANE_SECRET_"  # of variables with secrets of tenants
-CLIENTS_KEY = "ISOLANE_API_KEY"  # of the command alone
+TENANTS_PREFIX = "ISOLANE_SECRET_"  # variables with secrets of tenants
+CLIENTS_KEY = "ISOLANE_API_KEY"  # for the command only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,13 +20,13 @@ class Process:
     """One kind of process."""
 
     name: str
-    needs: tuple[str, ...]  # it does not start without them
-    uses: tuple[str, ...] = ()  # if there are any
+    needs: tuple[str, ...]  # does not start without them
+    uses: tuple[str, ...] = ()  # if they are set
     resolves_secrets: bool = False  # of tenants, from variables and files
 
     @property
     def credentials(self) -> tuple[str, ...]:
-        """All that it is given."""
+        """All credentials that it is given."""
         return (*self.needs, *self.uses)
 
 
@@ -36,7 +36,7 @@ WORKER = Process(
 )
 PROVISIONER = Process(name="provisioner", needs=(DATABASE, OWNER))
 FLOWER = Process(name="flower", needs=(BROKER, FLOWER_LOGIN))
-# Whoever types commands: submits, looks at far sides, migrates.
+# Commands: submit, check remote servers, migrate.
 OPERATOR = Process(
     name="operator",
     needs=(DATABASE, BROKER, SIGNING, SEALING),
@@ -46,7 +46,7 @@ PROCESSES = (WEB, WORKER, PROVISIONER, FLOWER, OPERATOR)
 
 
 def without_credentials(environ: Mapping[str, str], process: Process) -> dict[str, str]:
-    """What a process may inherit: no credential, in whatever form, that the table does not hand it."""
+    """Return the environment that a process may inherit: without credentials, in any form, that are not its own."""
     closed = {CLIENTS_KEY, *CREDENTIALS, *(f"{name}_FILE" for name in CREDENTIALS)}
     return {
         name: value

@@ -40,7 +40,7 @@ SHARED_APPS = [
     "tenants",
     "executions.placement",
     "resources.ledger",
-    "django.contrib.admin",  # before django_tenants, whose pages of the admin have inline styles
+    "django.contrib.admin",  # before django_tenants, whose admin pages have inline styles
     "django_tenants",
     "django.contrib.contenttypes",
     "django.contrib.auth",
@@ -94,8 +94,8 @@ TEMPLATES = [
 # --- Databases: the same database through two roles. Tests and all processes run as the login role;
 # migrations and provisioning alone use the owner.
 _PLANNING = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off"
-# A server that vanished without a word: what was sent is not acknowledged for 10 s (in ms), or, where an answer is
-# waited for, neither are probes. A connection over a Unix socket cannot be half-open.
+# Detects a server that vanished: sent data is not acknowledged for 10 s (in ms) or, during a wait for an answer,
+# probes are not. A connection over a Unix socket cannot be half-open.
 _HALF_OPEN = {
     "tcp_user_timeout": 10_000,
     "keepalives": 1,
@@ -105,7 +105,7 @@ _HALF_OPEN = {
 }
 
 
-# A process that was stopped in a transaction must not hold its locks, admission's above all, until it goes on.
+# A process that is stopped inside a transaction must not keep its locks, above all admission's.
 _STOPPED = "-c idle_in_transaction_session_timeout=10s"
 
 
@@ -121,9 +121,9 @@ def _database(url: str, settings: str = _PLANNING, **extra: Any) -> dict[str, An
         "OPTIONS": {
             "connect_timeout": 5,
             **_HALF_OPEN,
-            # Only tenants.statement has texts that come again; from the third time on they are
-            # prepared, with one plan for all values: they look up single rows, and planning takes longer than that.
-            # A plan made while a new tenant's tables are empty must not read them through when they have grown.
+            # Only tenants.statement repeats its texts; from the third time on they are prepared, with one plan for
+            # all values: they look up single rows, and planning takes longer than that. A plan made while a new
+            # tenant's tables are empty must not scan them when they have grown.
             "prepare_threshold": 2,
             **info,
             "options": f"{info.get('options', '')} {settings}".strip(),
@@ -157,11 +157,11 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = LOGOUT_REDIRECT_URL = "/"
-# Of members; that of staff is shorter (tenants.logins.sessions).
+# For members; sessions of staff are shorter (tenants.logins.sessions).
 SESSION_COOKIE_AGE = int(timedelta(days=7).total_seconds())
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
-# A browser takes a cookie of such a name only over TLS and for this host alone: no sibling host can set it.
+# A browser accepts a cookie with this prefix only over TLS and for this host: no sibling host can set it.
 _COOKIE_PREFIX = "__Host-" if BEHIND_TLS else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid", f"{_COOKIE_PREFIX}csrftoken"
 SECURE_SSL_REDIRECT = BEHIND_TLS
@@ -206,8 +206,8 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- Celery: ids only, JSON only, nothing kept in the broker. PostgreSQL is the truth; a message is a wake-up, gone
-# once received (orchestrator.celery.LaneAMQP). So there is no prefetch limit to set: a worker holds at most one message
-# for each run that is placed on it, as many as its capacity.
+# once received (orchestrator.lane_app.LaneAMQP). No prefetch limit is needed: a worker holds at most one message for
+# each run that is placed on it, as many as its capacity.
 CELERY_BROKER_URL = environment.broker_url(ENV.redis_url)
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
@@ -224,16 +224,16 @@ CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = True
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker never gives its broker up
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker never gives up its broker
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(CELERY_BROKER_URL)
 CELERY_TIMEZONE = "UTC"
 REDIS_URL = ENV.redis_url
 
-# --- What runs use: a cache that is never the broker, and the closed networks that their resources may lie in.
+# --- Runs' servers: a cache that is never the broker, and the private networks that their resources may be in.
 CACHE_URL = ENV.cache_url
 RESOURCE_NETWORKS = ENV.resource_networks
-# Web and Flower, which no resource may be; web is also known by its host names, unless they stand for this machine.
+# Addresses of web and Flower, which no resource may use; web also has its host names, unless they mean this machine.
 OWN_ADDRESSES = ENV.own_addresses
 OWN_DOMAIN = "" if EMBEDDED else BASE_HOST
 SECRETS_DIR = ENV.secrets_dir
@@ -255,7 +255,7 @@ RUNTIMES = {
     }
 }
 
-# No line shows them, and they would be found out for each: the thread, the process, and where in the code.
+# No log line shows thread, process and code position, and finding them costs time for each.
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 logging._srcfile = None
 LOGGING = {
@@ -265,12 +265,12 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
-        # One line per task and thread says nothing that the run's own events do not say better.
+        # The run's own events are better than one line per task and thread.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
-        # The error that follows says the same, once.
+        # The error that follows is logged once.
         "psycopg.pool": {"level": "ERROR"},
-        # What callers do wrong is answered, not logged: anybody could fill the log with it.
+        # Errors of callers are answered, not logged: any caller could fill the log.
         "django.request": {"level": "ERROR"},
         "django.security.csrf": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},

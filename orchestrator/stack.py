@@ -1,7 +1,9 @@
 """The whole platform on one machine: servers (embedded or external), web, workers, a provisioner, Flower.
 
-Timing: a long-running process of its own. Model: sync, single-threaded. Guarantee: what it starts ends with it, also
-when it is killed. Failure: a child that crashes is restarted; one that cannot start ends the stack with its log's tail.
+Timing: a long-running process of its own.
+Model: sync, single-threaded.
+Guarantee: its children end with it, also when it is killed.
+Failure: a child that crashes is restarted; one that cannot start ends the stack with its log's tail.
 """
 
 import os
@@ -50,29 +52,29 @@ from orchestrator.processes import (
 ADDRESS = "127.0.0.1"
 LOCAL_HOST = "localhost"
 WORKER_STOP_SECONDS = 20.0
-READY_SECONDS = 60.0  # for all of them beside each other on a small machine
-# Whoever types commands does what web does and, with a worker started by hand, what workers do.
+READY_SECONDS = 60.0  # for all of them at once on a small machine
+# Commands need web's rights and, for a worker started by hand, the workers'.
 BROKER_USERS = {
     WEB: broker_users.WEB,
     WORKER: broker_users.WORKER,
     FLOWER: broker_users.FLOWER,
     OPERATOR: broker_users.WORKER,
 }
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackOptions:
-    """What the operator may choose."""
+    """The operator's choices."""
 
     home: Path
-    # Where the generated secrets of external servers stay, because their data stays; with embedded ones in `home`.
+    # Keeps the generated secrets for external servers, because their data stays; for embedded ones `home` does.
     kept_home: Path
     durable: bool = True
     workers: int = 2
     web_port: int = 8000
     flower_port: int = 5555
-    # Closed networks that resources may lie in, as ISOLANE_RESOURCE_NETWORKS has them.
+    # Private networks that resources may be in, as in ISOLANE_RESOURCE_NETWORKS.
     resource_networks: str = ""
 
 
@@ -83,7 +85,7 @@ class Stack:
     supervisor: Supervisor
     secrets: Secrets
     settings: Mapping[str, str]  # for all processes, without credentials
-    credentials: Mapping[Process, Mapping[str, str]]  # where each kind of process finds its own
+    credentials: Mapping[Process, Mapping[str, str]]  # the files of each kind of process
     web_url: str
     flower_url: str
     cache_address: str  # without its password
@@ -96,16 +98,16 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process started by hand beside the stack is told."""
+        """The environment of a process started by hand beside the stack."""
         return {**self.settings, **self.credentials[OPERATOR]}
 
     def environment_of(self, process: Process) -> dict[str, str]:
-        """What a child of that kind is told: nothing secret, but where it finds its credentials."""
+        """Return the environment of a child: nothing secret, but the files with its credentials."""
         inherited = without_credentials(os.environ, process)
         return {**inherited, **self.settings, **self.credentials[process]}
 
     def start_processes(self, workers: int) -> None:
-        """Start all processes beside each other; then submissions are taken and run."""
+        """Start all processes at once; then submissions are accepted and run."""
         web_port, flower_port = self.ports
         names = [f"worker-{number}" for number in range(1, workers + 1)]
         self.supervisor.start(
@@ -141,12 +143,12 @@ class Stack:
             argv=(sys.executable, "-m", "orchestrator.cli", "provisioner"),
             env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
             cwd=env.PROJECT_ROOT,
-            ready=lambda: said_pid(ready_file) == str(self.supervisor.pids[PROVISIONER.name]),
+            ready=lambda: pid_in(ready_file) == str(self.supervisor.pids[PROVISIONER.name]),
             ready_timeout=READY_SECONDS,
         )
 
     def node_names(self) -> dict[str, str]:
-        """The node names of the workers that are ready, by process: a run names its worker by the former."""
+        """Return the node names of the workers that are ready, by process: runs name their worker by node name."""
         found = {
             name: node_name(self.paths.ready_file(name), pid)
             for name, pid in self.supervisor.pids.items()
@@ -154,7 +156,7 @@ class Stack:
         return {name: node for name, node in found.items() if node}
 
     def describe(self) -> StackState:
-        """What `isolane status` shows and what a process beside the stack needs."""
+        """Return what `isolane status` shows and a process beside the stack needs."""
         return StackState(
             pid=os.getpid(),
             started_at=own_start_time(),
@@ -169,8 +171,8 @@ class Stack:
         )
 
 
-def said_pid(ready_file: Path) -> str:
-    """The pid of the process that has written this file once it was ready; nothing if none has."""
+def pid_in(ready_file: Path) -> str:
+    """Return the pid of the process that has written this file when it was ready; empty if none has."""
     try:
         return ready_file.read_text(encoding="utf-8").partition(" ")[0]
     except FileNotFoundError:
@@ -178,16 +180,16 @@ def said_pid(ready_file: Path) -> str:
 
 
 def node_name(ready_file: Path, pid: int) -> str:
-    """The name that the worker with this pid says it has, once runs can be placed on it; else nothing."""
+    """Return the name of the worker with this pid, once runs can be placed on it; else an empty text."""
     try:
-        said, _, name = ready_file.read_text(encoding="utf-8").partition(" ")
+        written, _, name = ready_file.read_text(encoding="utf-8").partition(" ")
     except FileNotFoundError:
         return ""
-    return name if said == str(pid) else ""
+    return name if written == str(pid) else ""
 
 
 @contextmanager
-def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
+def running_stack(options: StackOptions, report: Report) -> Iterator[Stack]:
     """Start the servers, or check the external ones; everything stops when the block ends."""
     paths = EmbeddedPaths(options.home)
     paths.prepare_home()
@@ -195,7 +197,7 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
 
     def on_event(name: str, what: str) -> None:
         node = started[0].node_names().get(name) if started and what == "ready" else None
-        say(f"{name}: {what} as {node}" if node else f"{name}: {what}")
+        report(f"{name}: {what} as {node}" if node else f"{name}: {what}")
         if started and paths.state_file.exists():
             started[0].publish_state()  # a restarted child has another pid
 
@@ -218,7 +220,7 @@ def running_stack(options: StackOptions, say: Say) -> Iterator[Stack]:
                 servers.bootstrap()
             urls = external or _server_urls(servers)
             broker_urls = _broker_urls(servers) if servers else {}
-            started.append(_stack(supervisor, secrets, urls, broker_urls, options, say, paths))
+            started.append(_stack(supervisor, secrets, urls, broker_urls, options, report, paths))
             try:
                 yield started[0]
             finally:
@@ -251,11 +253,11 @@ def _stack(
     urls: Mapping[str, str],
     broker_urls: Mapping[Process, str],
     options: StackOptions,
-    say: Say,
+    report: Report,
     paths: EmbeddedPaths,
 ) -> Stack:
-    web_port = _port(options.web_port, "web", say)
-    flower_port = _port(options.flower_port, "Flower", say)
+    web_port = _port(options.web_port, "web", report)
+    flower_port = _port(options.flower_port, "Flower", report)
     cache_address = urlsplit(urls.get(CACHE_URL, "")).netloc.rpartition("@")[2]
     environment = {
         **platform_environment(
@@ -265,7 +267,7 @@ def _stack(
             filter(None, (f"{ADDRESS}:{web_port}", f"{ADDRESS}:{flower_port}", cache_address))
         ),
     }
-    # Another base host need not lead here; this address is one in every embedded stack.
+    # Another base host need not resolve to this machine; this address always works in an embedded stack.
     host = LOCAL_HOST if environment["BASE_HOST"] == LOCAL_HOST else ADDRESS
     make_private_directory(paths.credentials)
     return Stack(
@@ -294,8 +296,8 @@ def platform_environment(
     *,
     resource_networks: str = "",
 ) -> dict[str, str]:
-    """What the platform's processes are told; what the operator gives goes before what we made up."""
-    made_up = {
+    """Return the environment of the platform's processes; the operator's values come before generated ones."""
+    generated = {
         "SECRET_KEY": secrets.django_secret_key,
         "ENCRYPTION_KEYS": secrets.encryption_key,
         "FLOWER_PASSWORD": secrets.flower_password,
@@ -309,14 +311,14 @@ def platform_environment(
         **urls,
         "ISOLANE_EMBEDDED": "1",
         "DJANGO_SETTINGS_MODULE": "orchestrator.settings",
-        **{name: env.variable(environ, name) or value for name, value in made_up.items()},
+        **{name: env.variable(environ, name) or value for name, value in generated.items()},
     }
 
 
 def credentials_of(
     process: Process, environment: Mapping[str, str], broker_url: str
 ) -> dict[str, str]:
-    """What this kind of process is given of the whole environment, with its own login where it has one."""
+    """Return the credentials of this kind of process, with its own logins where it has them."""
     own = {BROKER: broker_url} if broker_url else {}
     if process is WORKER and (login := environment.get(WORKERS_DATABASE)):
         own[DATABASE] = login
@@ -324,10 +326,10 @@ def credentials_of(
     return {name: found[name] for name in process.credentials if found.get(name)}
 
 
-def _port(preferred: int, what: str, say: Say) -> int:
+def _port(preferred: int, what: str, report: Report) -> int:
     port, taken = choose_port(preferred, ADDRESS)
     if taken:
-        say(f"port {preferred} is taken; {what} uses {port}")
+        report(f"port {preferred} is in use; {what} uses {port}")
     return port
 
 
@@ -365,7 +367,7 @@ def _flower(environ: Mapping[str, str], port: int) -> ServerProcess:
 
 
 def _answers(url: str) -> bool:
-    """Any answer will do, also a refusal."""
+    """Return True for any answer, also a refusal."""
     try:
         with urllib.request.urlopen(url, timeout=1):  # noqa: S310 - our own address
             return True

@@ -1,4 +1,4 @@
-"""Every URL of web."""
+"""The URLs of web."""
 
 from typing import Any, ClassVar
 
@@ -16,9 +16,9 @@ from resources.api.urls import resource_urls
 
 
 class OpenApiView(SpectacularAPIView):
-    """The OpenAPI document. There is one version, and what a caller asks for must not reach a header."""
+    """The OpenAPI document. There is one version, and the requested version must not reach a header."""
 
-    # By format: writing it takes long, and anybody may ask.
+    # By format: writing it is slow, and it needs no login.
     written: ClassVar[dict[str, bytes]] = {}
 
     def _get_version_parameter(self, request: HttpRequest) -> None:
@@ -26,7 +26,7 @@ class OpenApiView(SpectacularAPIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer with the document, the same to all, written once for each format."""
+        """Answer with the document, the same for all, written once for each format."""
         renderer = request.accepted_renderer
         if renderer.format not in self.written:
             made = self._get_schema_response(request)  # type: ignore[no-untyped-call]  # theirs
@@ -40,7 +40,7 @@ class OpenApiView(SpectacularAPIView):
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """Swagger UI without inline scripts and styles, which no page of ours may have."""
+    """Swagger UI without inline scripts and styles, which the content security policy forbids."""
 
     template_name = "api_docs.html"
 

@@ -6,13 +6,13 @@ from django.apps import AppConfig
 
 
 class TenantsConfig(AppConfig):
-    """Who the tenants are, and the way into one."""
+    """Tenants, and the scope that enters one."""
 
     name = "tenants"
     verbose_name = "Tenants"
 
     def ready(self) -> None:
-        """Register the system checks, and hear of logins."""
+        """Register the system checks and the receiver of logins."""
         import_module("foundation.checks")
         import_module("tenants.logins.checks")
         import_module("tenants.logins.sessions").connect()

@@ -1,4 +1,4 @@
-"""What a tenant's runs may cost in a calendar month (UTC), by kind of cost. Pure."""
+"""Cost limits of a tenant's runs in a calendar month (UTC), by kind of cost. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MAX_AMOUNT = 10**15  # up to here a float is exact, too
 
 
 def check_budget(budget: object) -> dict[str, Amount]:
-    """Return the budget if it fits; the error names the kind, its amount and what would do."""
+    """Return the budget if it is valid; the error names the kind, its amount and a valid range."""
     if not isinstance(budget, dict):
         raise _misfit(f'is {budget!r}; use an object such as {{"tokens": 1000000}}')
     if len(budget) > MAX_KINDS:
@@ -31,7 +31,7 @@ def check_budget(budget: object) -> dict[str, Amount]:
 def changed_budget(
     budget: Mapping[str, Amount], changes: Mapping[str, Amount | None]
 ) -> dict[str, Amount]:
-    """The budget with new amounts; None removes a kind, and what is not named stays."""
+    """Return the budget with new amounts; None removes a kind, kinds not named stay."""
     removed = {kind for kind, amount in changes.items() if amount is None}
     if unknown := sorted(removed - set(budget)):
         known = ", ".join(sorted(budget)) or "nothing"

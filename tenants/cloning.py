@@ -1,7 +1,7 @@
-"""Copying the template schema: the catalogue is read, the statements are written, and what we cannot copy is refused.
+"""Copying the template schema: read the catalogue, write the statements, refuse what cannot be copied.
 
-django-tenants' clone_schema loses fill factors and the foreign keys of partitioned tables without a word. Here the
-definitions come from PostgreSQL's own pg_get_*() functions, read with the template alone on the search_path, so that
+django-tenants' clone_schema silently loses fill factors and the foreign keys of partitioned tables. Here the
+definitions come from PostgreSQL's own pg_get_*() functions, read with only the template on the search_path, so that
 names come out unqualified and no text has to be replaced.
 """
 
@@ -46,7 +46,7 @@ WHERE k.connamespace = %(schema)s::regnamespace AND k.contype IN ('p', 'u', 'x',
   AND (k.conislocal OR k.contype <> 'c')
 ORDER BY k.contype = 'f', k.contype, t.relname, k.conname"""
 
-# The definition of a constraint does not tell its index's storage parameters.
+# The definition of a constraint leaves out its index's storage parameters.
 CONSTRAINT_STORAGE = """
 SELECT x.relname, x.reloptions
 FROM pg_constraint k JOIN pg_class x ON x.oid = k.conindid
@@ -84,7 +84,7 @@ UNION ALL SELECT 'comment on ' || c.relname FROM pg_description d JOIN pg_class 
 
 
 class CannotClone(IsolaneError):
-    """The template holds something that the copy would lose."""
+    """The template holds an object that the copy would lose."""
 
     code = "cannot_clone"
 
@@ -102,7 +102,7 @@ class Schema:
 
 
 def read_schema(cursor: CursorWrapper, schema: str) -> Schema:
-    """Read what the schema holds; must run in a transaction (it narrows the search_path to the schema)."""
+    """Read the definitions of a schema; must run in a transaction (it narrows the search_path to the schema)."""
     name = {"schema": f'"{schema}"'}
     cursor.execute("SELECT set_config('search_path', %(schema)s, true)", name)
 
@@ -113,7 +113,7 @@ def read_schema(cursor: CursorWrapper, schema: str) -> Schema:
 
     if unknown := rows(UNKNOWN):
         listed = ", ".join(row[0] for row in unknown)
-        raise CannotClone(f"Schema {schema!r} holds what cloning does not copy: {listed}.")
+        raise CannotClone(f"Schema {schema!r} holds objects that cloning does not copy: {listed}.")
     return Schema(
         tables=rows(TABLES),
         columns=rows(COLUMNS),
@@ -125,7 +125,7 @@ def read_schema(cursor: CursorWrapper, schema: str) -> Schema:
 
 
 def statements(schema: Schema) -> Iterator[str]:
-    """Write the statements that make these definitions in the first schema on the search_path. Pure."""
+    """Write the statements that create these definitions in the first schema on the search_path. Pure."""
     columns: dict[int, list[str]] = {}
     for table_oid, *column in schema.columns:
         columns.setdefault(table_oid, []).append(_column(*column))

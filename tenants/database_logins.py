@@ -1,4 +1,4 @@
-"""The roles that web and workers log in as: made if missing, refused if they may do more than they should."""
+"""The roles that web and workers log in as: created if missing, refused if they have too many rights."""
 
 from dataclasses import dataclass, field
 
@@ -21,16 +21,16 @@ WHERE NOT pg_has_role(%s, r.oid, 'MEMBER') ORDER BY t.id"""
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseLogin:
-    """A role with a password, and where it was named."""
+    """A role with a password, and the variable that names it."""
 
     user: str
     password: str = field(repr=False)
     variable: str
-    platform: str  # the platform role that it must not be a member of: the other's
+    platform: str  # the other login's platform role, which it must not be a member of
 
 
 def web_login() -> DatabaseLogin:
-    """The login of DATABASE_URL, when schemas and roles are changed: web's."""
+    """Return web's login, from DATABASE_URL of the process that changes schemas and roles."""
     named = settings.DATABASES["default"]
     return DatabaseLogin(
         user=str(named["USER"]),
@@ -41,7 +41,7 @@ def web_login() -> DatabaseLogin:
 
 
 def worker_login() -> DatabaseLogin | None:
-    """The login of DATABASE_WORKER_URL; none if workers log in as web does."""
+    """Return the login of DATABASE_WORKER_URL; None if workers log in as web does."""
     named = conninfo_to_dict(settings.ENV.database_worker_url)
     user = str(named.get("user", ""))
     if user in {"", web_login().user}:
@@ -55,12 +55,12 @@ def worker_login() -> DatabaseLogin | None:
 
 
 def logins(cursor: CursorWrapper) -> list[str]:
-    """Everybody who enters tenants, as the database knows them: a provisioner need not be told of workers."""
+    """Return all roles that enter tenants, read from the database: a provisioner is not given the workers' login."""
     return [web_login().user, *_members(cursor, worker_platform_role(_database()))]
 
 
 def ensure_login(cursor: CursorWrapper, login: DatabaseLogin) -> None:
-    """Create a login role unless it exists, and refuse one that would see more than it should."""
+    """Create a login role unless it exists; refuse one that would see more than it should."""
     user = login.user
     cursor.execute(
         "SELECT rolinherit, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = %s", [user]
@@ -78,14 +78,14 @@ def ensure_login(cursor: CursorWrapper, login: DatabaseLogin) -> None:
         )
     elif user in _members(cursor, login.platform):
         raise OwnerNeeded(
-            f"The role {user!r} of {login.variable} has the rights of {login.platform!r}: it is the login of the "
-            "others. DATABASE_URL names web's login here and DATABASE_WORKER_URL the workers'; name another role, "
-            f'or REVOKE "{login.platform}" FROM "{user}".'
+            f"The role {user!r} of {login.variable} has the rights of {login.platform!r}: it is the login of "
+            "another kind of process. DATABASE_URL names web's login and DATABASE_WORKER_URL the workers'; "
+            f'name another role, or REVOKE "{login.platform}" FROM "{user}".'
         )
 
 
 def let_worker_in(cursor: CursorWrapper, user: str) -> None:
-    """Let the workers' login enter their platform role and every tenant; by itself it sees nothing."""
+    """Let the workers' login enter their platform role and every tenant; the login itself sees nothing."""
     role, database = sql.Identifier(user), sql.Identifier(_database())
     grant_connect = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
     cursor.execute(grant_connect.format(database, role))

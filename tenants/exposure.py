@@ -1,4 +1,4 @@
-"""What the platform's roles may do on the server beyond what they need; only a superuser can take it from them."""
+"""Rights of the platform's roles on the server beyond what they need; only a superuser can revoke them."""
 
 from django.conf import settings
 from psycopg import sql
@@ -11,7 +11,7 @@ OTHER_DATABASES = """
 SELECT datname, login FROM pg_database, unnest(%s::text[]) AS login
 WHERE datallowconn AND datname <> current_database()
   AND (has_database_privilege(login, oid, 'CONNECT') OR has_database_privilege(login, oid, 'TEMP'))"""
-# Those that make or fill large objects. A tenant's role can own nothing else, and nobody bounds how many.
+# They create or fill large objects: the only objects a tenant's role can own, and their number has no limit.
 LARGE_OBJECT_FUNCTIONS = (
     "lo_creat(integer)",
     "lo_create(oid)",
@@ -27,7 +27,7 @@ USABLE = (
 
 
 def exposures() -> list[str]:
-    """Sentences for the operator, each with the statement that mends it; none if all is well."""
+    """Return sentences for the operator, each with the statement that fixes it; none if all is well."""
     found = []
     with owner_connection().cursor() as cursor:
         cursor.execute(OTHER_DATABASES, [logins(cursor)])
@@ -42,7 +42,7 @@ def exposures() -> list[str]:
         cursor.execute(USABLE, [list(LARGE_OBJECT_FUNCTIONS), group])
         if functions := [row[0] for row in cursor.fetchall()]:
             found.append(
-                "tenants' roles may make large objects. As a superuser, in this database: "
+                "tenants' roles may create large objects. As a superuser, in this database: "
                 f"REVOKE EXECUTE ON FUNCTION {', '.join(functions)} FROM PUBLIC;"
             )
     return found

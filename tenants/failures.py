@@ -1,4 +1,4 @@
-"""What went wrong with a tenant, kept on its row for operators, and when it is tried again."""
+"""Failures of provisioning, kept on the tenant's row for operators, and the time of the next try."""
 
 import logging
 from datetime import timedelta
@@ -22,36 +22,36 @@ logger = logging.getLogger(__name__)
 
 
 def due() -> Q:
-    """Tenants that have not failed, or long enough ago."""
+    """Select tenants that have not failed, or whose next try is due."""
     return Q(provisioning_after=None) | Q(provisioning_after__lte=Now())
 
 
 def delay_seconds(failures: int) -> int:
-    """How long to wait after so many failures: 2, 4, 8 … seconds. Pure."""
+    """Return the delay after so many failures: 2, 4, 8 … seconds. Pure."""
     return min(1 << min(failures, 20), LONGEST_DELAY_SECONDS)
 
 
 def described(error: Exception) -> str:
-    """A stable code and a sentence, without data of rows and without a trace. Pure."""
+    """Return a stable code and a sentence, without data of rows and without a trace. Pure."""
     if isinstance(error, IsolaneError):
         return f"{error.code}: {error.detail}"[:ERROR_LENGTH]
     if isinstance(error, DatabaseError):
         # The lines below the first may quote rows.
         line = str(error).strip().partition("\n")[0] or type(error).__name__
         return f"database_error: {line}"[:ERROR_LENGTH]
-    return f"internal_error: {type(error).__name__}; the log of the process that tried says more"
+    return f"internal_error: {type(error).__name__}; see the log of the process that tried"
 
 
 def note_failure(
     tenant_id: int, error: Exception, *, status: str, doing: str, using: str = "default"
 ) -> str:
-    """Keep it on the row, unless that has gone on meanwhile, and log one line; returns what was kept."""
-    said = described(error)
+    """Store the failure on the row unless its status has changed, and log one line; return the stored text."""
+    description = described(error)
     rows = Tenant.objects.using(using).filter(pk=tenant_id, status=status)
     row = rows.first()
     failures = row.provisioning_failures + 1 if row else 1
     rows.update(
-        provisioning_error=said,
+        provisioning_error=description,
         provisioning_failures=failures,
         provisioning_after=Now() + timedelta(seconds=delay_seconds(failures)),
     )
@@ -61,8 +61,8 @@ def note_failure(
         doing,
         row.schema_name if row else tenant_id,
         delay_seconds(failures),
-        said,
+        description,
         exc_info=None if expected or failures > 1 else error,
         extra={"event": "PROVISIONING_FAILED"},
     )
-    return said
+    return description

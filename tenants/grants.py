@@ -1,6 +1,6 @@
 """Roles, grants and row-level security of the shared schema; applied by every migration, as the owner.
 
-A shared table that has a `tenant_id` column gets row-level security, whether or not anybody thought of it.
+A shared table that has a `tenant_id` column gets row-level security without a declaration.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ $$"""
 
 
 def apply_grants(cursor: CursorWrapper, *, database: str, login: str) -> None:
-    """Make roles, grants and policies what the models declare; `login` is web's. Idempotent."""
+    """Bring roles, grants and policies to what the models declare; `login` is web's. Idempotent."""
     platform, group = platform_role(database), tenants_group(database)
     worker = worker_platform_role(database)
     for role in (platform, worker, group):
@@ -48,7 +48,7 @@ def apply_grants(cursor: CursorWrapper, *, database: str, login: str) -> None:
         cursor.execute(sql.SQL(statement).format(**names))
     cursor.execute(TENANT_ID_FUNCTION)
     for table, has_tenant_id, rights in shared_tables():
-        # At once: what is taken and given back meanwhile would be missed by those who work.
+        # In one transaction: running processes must not miss a right that is revoked and granted again.
         with transaction.atomic(using=cursor.db.alias):
             _grant(cursor, table, rights, names)
             if has_tenant_id or rights.worker_changes:
@@ -57,7 +57,7 @@ def apply_grants(cursor: CursorWrapper, *, database: str, login: str) -> None:
 
 
 def shared_tables() -> Iterator[tuple[str, bool, DatabaseRights]]:
-    """Every table of public: its name, whether its rows belong to tenants, and the declared rights."""
+    """Yield every table of public: its name, True if its rows belong to tenants, and the declared rights."""
     for config in apps.get_app_configs():
         if config.name not in settings.SHARED_APPS:
             continue
@@ -76,7 +76,7 @@ def create_role(cursor: CursorWrapper, role: str, attributes: str = "NOLOGIN") -
 
 
 def grant_membership(cursor: CursorWrapper, *, role: str, member: str) -> None:
-    """Let the member SET ROLE to the role; whether it inherits is the member's own attribute."""
+    """Let the member SET ROLE to the role; the member's own attribute decides about inheritance."""
     cursor.execute(sql.SQL("GRANT {} TO {}").format(_id(role), _id(member)))
 
 
@@ -97,7 +97,7 @@ def _grant(
 
 
 def row_policies(rights: DatabaseRights, *, of_tenants: bool) -> dict[str, tuple[str, str]]:
-    """Write, by name, for whom each policy is and which rows it lets through. Pure."""
+    """Return, by name, each policy's target and the rows it lets through. Pure."""
     policies = {"platform_rows": ("TO {platform}", "true")}
     if of_tenants:
         own = "tenant_id = (SELECT public.isolane_tenant_id())"

@@ -4,7 +4,7 @@ from django.db.models import TextChoices
 
 
 class Isolation(TextChoices):
-    """Where a run's context lives."""
+    """The place of a run's context."""
 
     SHARED = "shared"  # a long-lived child process, one run at a time; for trusted tenants
     PROCESS = "process"  # a fresh process in its own namespaces

@@ -1,7 +1,9 @@
 """From a request to its scope: the tenant of the host name or of the API key, or the platform for its admin.
 
-Timing: request-time. Model: sync, in a thread. Guarantee: a view runs inside exactly one scope; without a valid tenant
-it runs with the rights of the login role, which sees no tenant's data. Failure: bubble, as a problem.
+Timing: request-time.
+Model: sync, in a thread.
+Guarantee: a view runs in exactly one scope; without a valid tenant in the login role, which sees no tenant's data.
+Failure: bubble, as a problem.
 """
 
 import logging
@@ -27,7 +29,7 @@ from tenants.selectors import membership_of, tenant_by_host
 from tenants.services.api_keys import invalid_key
 from tenants.statuses import TenantStatus
 
-# Whose host an unknown name is: nobody is a member and no key is of it, so it looks like that of any other tenant.
+# The tenant of an unknown host name: without members and keys, so the answer is that of any other tenant's host.
 NO_TENANT = TenantRef(id=0, schema="", status=TenantStatus.ACTIVE)
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)
@@ -46,7 +48,7 @@ class ScopeMiddleware:
         except IsolaneError as error:
             return problem_response(error)
         except (OperationalError, InterfaceError) as error:
-            # One line for each refusal: a trace would say nothing that the reason does not.
+            # One line for each refusal: a trace adds nothing to the reason.
             logger.error("the database: %s", error, extra={"event": "DATABASE_AWAY"})  # noqa: TRY400
             return problem_response(database_away())
 
@@ -69,25 +71,25 @@ class ScopeMiddleware:
             with platform_scope():
                 return self._get_response(request)
         if request.path.startswith(ADMIN_PREFIX):
-            # The admin looks up what its user may see, which only the platform's role can read.
+            # The admin reads its user's permissions, which only the platform's role can.
             request.user = AnonymousUser()
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Tell a person who signs in too often; called by Django when a view has raised."""
+        """Show a page to a person who signs in too often; Django calls this when a view has raised."""
         if isinstance(exception, TooManyAttempts):
             return too_many_attempts(request.path, exception)
         return None
 
 
 class ConnectionMiddleware:
-    """Lets others have the connection before the answer is sent: who reads slowly must not keep it."""
+    """Gives the connection back before the answer is sent: a slow reader must not keep it."""
 
     def __init__(self, get_response: Handler) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer; outside of all that may need a connection."""
+        """Answer; wraps everything that may need a connection."""
         try:
             return self._get_response(request)
         finally:
@@ -95,7 +97,7 @@ class ConnectionMiddleware:
 
 
 def host_of(request: HttpRequest) -> str:
-    """The host name that the caller used, without its port."""
+    """Return the host name that the caller used, without its port."""
     try:
         return split_domain_port(request.get_host())[0]
     except DisallowedHost:
@@ -103,12 +105,12 @@ def host_of(request: HttpRequest) -> str:
 
 
 def is_base_host(host: str) -> bool:
-    """Say whether this is the platform's own host; in the embedded stack also the loopback address."""
+    """Return True for the platform's own host; in the embedded stack also for the loopback address."""
     return host == settings.BASE_HOST or (settings.EMBEDDED and host in {"127.0.0.1", "[::1]"})
 
 
 def _program(request: HttpRequest) -> Caller | None:
-    """Who calls with an API key, if one was sent."""
+    """Return the caller of an API key, if one was sent."""
     authorization = request.headers.get("Authorization", "")
     if not authorization:
         return None
@@ -123,12 +125,12 @@ def _caller(
 ) -> Caller | None:
     if program is not None:
         if tenant is not None and tenant.id != program.tenant.id:
-            # The same answer as for a key that nobody has: it says nothing about other tenants.
+            # The same answer as for an unknown key: it reveals nothing about other tenants.
             raise invalid_key()
         # A program has no user; a session that it sends along must not be read in the tenant's scope.
         request.user = AnonymousUser()
         return program
-    # Read now, while we are still the login role: a tenant's role may not see users.
+    # Read now, still in the login role: a tenant's role may not see users.
     user = request.user
     if tenant is None or not user.is_authenticated:
         return None

@@ -1,4 +1,4 @@
-"""Names of schemas, database roles, hosts, blueprints, and those for people. Pure."""
+"""Names of schemas, database roles, hosts and blueprints, and display names. Pure."""
 
 import re
 
@@ -20,7 +20,7 @@ RESERVED = frozenset(
 
 
 def check_schema_name(name: str) -> str:
-    """Return the name if a tenant may have it; the error says what is wrong and what would do."""
+    """Return the name if a tenant may have it; the error says what is wrong and what is allowed."""
     if not SCHEMA_NAME.match(name):
         raise InvalidInput(
             f"schema {name!r} is not usable: 2 to 41 of a-z, 0-9 and _, beginning with a letter.",
@@ -46,14 +46,14 @@ def check_domain(name: str) -> str:
 
 
 def check_label(name: str, *, most: int) -> str:
-    """Return a name for people if its column holds it."""
+    """Return a display name if its column can hold it."""
     if len(name) > most:
         raise InvalidInput(f"name has {len(name)} characters; use at most {most}.", field="name")
     return name
 
 
 def check_blueprints(names: object) -> list[str] | None:
-    """Return the blueprints that a member or key is limited to, each once; None is no limit."""
+    """Return the blueprints that a member or key is limited to, each once; None means no limit."""
     if names is None:
         return None
     if not isinstance(names, (list, tuple)):
@@ -70,7 +70,7 @@ def check_blueprints(names: object) -> list[str] | None:
     for name in names:
         if not isinstance(name, str) or not BLUEPRINT_NAME.match(name):
             raise InvalidInput(
-                f"blueprint {name!r} is no blueprint's name: 1 to 100 of a-z, 0-9, '.', '_' and '-', "
+                f"blueprint {name!r} is not a blueprint's name: 1 to 100 of a-z, 0-9, '.', '_' and '-', "
                 "beginning with a letter or digit.",
                 field="blueprints",
             )
@@ -78,25 +78,25 @@ def check_blueprints(names: object) -> list[str] | None:
 
 
 def default_domain(schema: str, base_host: str) -> str:
-    """The host name of a tenant that was given none; a host name has no underscore, nor ends in a hyphen."""
+    """Return a tenant's default host name; a host name has no underscore and does not end in a hyphen."""
     return f"{schema.replace('_', '-').rstrip('-')}.{base_host}"
 
 
 def platform_role(database: str) -> str:
-    """Entered by web and its admin, with all rights in public. Roles belong to a server, hence the database's name."""
+    """Return the role of web and its admin, with all rights in public. Roles are server-wide: hence the prefix."""
     return f"{database}_platform"
 
 
 def worker_platform_role(database: str) -> str:
-    """What workers enter as the platform: the rights of their work, and none on users, keys and quotas."""
+    """Return the platform role of workers: the rights they need, and none on users, keys and quotas."""
     return f"{database}_worker_platform"
 
 
 def tenants_group(database: str) -> str:
-    """Holds the rights on shared tables that every tenant's role inherits (an ACL of thousands would not fit a row)."""
+    """Return the group whose rights on shared tables all tenants' roles inherit (an ACL of thousands would not fit)."""
     return f"{database}_tenants"
 
 
 def tenant_role(database: str, tenant_id: int) -> str:
-    """The role of one tenant; by id, which is never given twice."""
+    """Return the role of one tenant; by id, because ids are never reused."""
     return f"{database}_t_{tenant_id}"

@@ -9,12 +9,13 @@ from foundation.errors import IsolaneError
 from tenants.postgresql.base import DatabaseWrapper
 
 OWNER = "owner"
-# Arbitrary. Held exclusively while public and the template change, shared while a tenant is made, migrated or dropped.
+# Any number. Held exclusively while public and the template change, shared while a tenant is created, migrated or
+# dropped.
 MIGRATION_LOCK = 7_231_001
 
 
 class OwnerNeeded(IsolaneError):
-    """This process was not given the owner's URL, or roles are not as they must be."""
+    """This process was not given the owner's URL, or the roles are not as required."""
 
     code = "owner_needed"
     http_status = 503
@@ -22,7 +23,7 @@ class OwnerNeeded(IsolaneError):
 
 
 def owner_connection() -> DatabaseWrapper:
-    """The connection that may change schemas and roles."""
+    """Return the connection that may change schemas and roles."""
     try:
         return cast("DatabaseWrapper", connections[OWNER])
     except ConnectionDoesNotExist:

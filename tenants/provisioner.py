@@ -1,8 +1,9 @@
-"""The provisioner: makes, migrates and drops tenants' schemas and roles, as the rows of tenants ask for it.
+"""The provisioner: creates, migrates and drops tenants' schemas and roles, as the rows of tenants ask for it.
 
 Timing: background-worker, in a process of its own, any number of them: each takes a row that no other holds.
-Model: sync. Guarantee: exactly-once; one transaction per tenant holds the row, the DDL and the new status.
-Failure: continue; kept on the tenant's row and tried again later, the other tenants go on.
+Model: sync.
+Guarantee: exactly-once; one transaction per tenant holds the row, the DDL and the new status.
+Failure: continue; stored on the tenant's row and tried again later, other tenants go on.
 """
 
 import logging
@@ -32,7 +33,7 @@ from tenants.statuses import TenantStatus
 
 PERIOD_SECONDS = 0.25
 DATABASE_AWAY_SECONDS = 5.0
-# A tenant whose tables somebody else holds, and a provisioner that was stopped, must not keep the others waiting.
+# A tenant whose tables are locked, and a provisioner that was stopped, must not keep the others waiting.
 BEGIN = """
 SELECT set_config('lock_timeout', '10s', true), set_config('idle_in_transaction_session_timeout', '60s', true),
        pg_try_advisory_xact_lock_shared(%s)"""
@@ -41,14 +42,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What came of one tenant's turn; `error` is empty if all went well."""
+    """The result of one tenant's turn; `error` is empty if it succeeded."""
 
     schema: str
     error: str = ""
 
 
 class Provisioner:
-    """Works off what is due, until it is told to stop."""
+    """Works off what is due, until stopped."""
 
     def __init__(self, on_ready: Callable[[], None] = lambda: None) -> None:
         self._on_ready = on_ready
@@ -56,11 +57,11 @@ class Provisioner:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Stop after the tenant that is being worked on; may be called by a signal handler."""
+        """Stop after the current tenant; may be called by a signal handler."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Turn after turn, also while PostgreSQL is away."""
+        """Take turns until stopped, also while PostgreSQL is away."""
         owner_connection()
         while not self._stopping.is_set():
             try:
@@ -80,13 +81,13 @@ class Provisioner:
 
 
 def work_off() -> None:
-    """Do all that is due now, in this process."""
+    """Do everything that is due now, in this process."""
     while turn():
         pass
 
 
 def turn() -> bool:
-    """Make, drop or migrate one tenant; false if none is due, or public and the template are being changed."""
+    """Create, drop or migrate one tenant; False if none is due, or public and the template are being changed."""
     asked = Tenant.objects.using(OWNER).filter(due(), status__in=TenantStatus.for_provisioner())
     if asked.exists() and act_on(asked):
         return True
@@ -101,7 +102,7 @@ def turn() -> bool:
 
 
 def behind(version: str) -> QuerySet[Tenant]:
-    """Tenants whose schema has other migrations than the template."""
+    """Return tenants whose schema has other migrations than the template."""
     # Not "<>", which no index serves.
     differs = Q(schema_version__lt=version) | Q(schema_version__gt=version)
     rows: QuerySet[Tenant] = Tenant.objects.using(OWNER).filter(
@@ -111,7 +112,7 @@ def behind(version: str) -> QuerySet[Tenant]:
 
 
 def act_on(rows: QuerySet[Tenant]) -> Done | None:
-    """Do what the first of these tenants that nobody holds asks for; nothing if there is none."""
+    """Act on the first of these tenants that no other session holds; None if there is none."""
     tenant = None
     doing = ""
     try:
@@ -127,8 +128,8 @@ def act_on(rows: QuerySet[Tenant]) -> Done | None:
     except Exception as error:
         if tenant is None:
             raise
-        said = note_failure(tenant.pk, error, status=tenant.status, doing=doing, using=OWNER)
-        return Done(schema=tenant.schema_name, error=said)
+        failure = note_failure(tenant.pk, error, status=tenant.status, doing=doing, using=OWNER)
+        return Done(schema=tenant.schema_name, error=failure)
     logger.info("%s tenant %s: done", doing, tenant, extra={"event": "PROVISIONED"})
     return Done(schema=tenant.schema_name)
 
@@ -149,7 +150,7 @@ def _migrate(tenant: Tenant) -> None:
 
 
 def _purge(tenant: Tenant) -> None:
-    """Drop what a tenant had. One that was never made has no schema, whoever has one of its name."""
+    """Drop a tenant's schema and role. A tenant that was never made has no schema, even if one has its name."""
     made = bool(tenant.schema_version)
     if made:
         drop_schema(tenant.schema_name)

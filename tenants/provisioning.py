@@ -1,7 +1,9 @@
 """`isolane migrate`: public, the template, then every tenant's schema, beside provisioners that do the same.
 
-Timing: request-time, from a command. Model: sync. Guarantee: idempotent; what is up to date is left alone.
-Failure: bubble for public and the template; a tenant that fails is named and the others go on.
+Timing: request-time, from a command.
+Model: sync.
+Guarantee: idempotent; a schema that is up to date is left alone.
+Failure: bubble for public and the template; a tenant that fails is reported and the others go on.
 """
 
 import time
@@ -19,12 +21,12 @@ from tenants.owner import MIGRATION_LOCK, OWNER, owner_connection
 from tenants.provisioner import Done, act_on, behind
 from tenants.schemas import version_of
 
-Say = Callable[[str], None]
+OnProgress = Callable[[str], None]
 WAIT_SECONDS = 0.2
 
 
-def migrate(on_progress: Say = lambda _: None) -> list[Done]:
-    """Bring public, the template and every tenant up to date, and their grants with them; returns what failed."""
+def migrate(on_progress: OnProgress = lambda _: None) -> list[Done]:
+    """Bring public, the template and every tenant up to date, with their grants; return what failed."""
     connection, web, worker = owner_connection(), web_login(), worker_login()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
@@ -43,7 +45,7 @@ def migrate(on_progress: Say = lambda _: None) -> list[Done]:
     return _migrate_tenants(version, on_progress)
 
 
-def _migrate_tenants(version: str, on_progress: Say) -> list[Done]:
+def _migrate_tenants(version: str, on_progress: OnProgress) -> list[Done]:
     """Try each tenant once, and wait for those that provisioners hold."""
     failed: dict[int, Done] = {}
     while left := set(behind(version).values_list("id", flat=True)) - failed.keys():
@@ -61,7 +63,7 @@ def _migrate_tenants(version: str, on_progress: Say) -> list[Done]:
 
 
 def migrate_new_schema(schema: str) -> None:
-    """Make a schema the slow way, by replaying migrations; cloning is measured against this."""
+    """Create a schema the slow way, by replaying migrations; cloning is measured against this."""
     connection = owner_connection()
     try:
         _migrate(schema, lambda _: None)
@@ -69,7 +71,7 @@ def migrate_new_schema(schema: str) -> None:
         connection.set_schema_to_public()
 
 
-def _migrate(schema: str, on_progress: Say) -> None:
+def _migrate(schema: str, on_progress: OnProgress) -> None:
     connection = owner_connection()
     connection.set_schema_to_public()
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What a member of a tenant may do. Pure: sync, no state, no I/O."""
+"""Roles of a tenant's members and their permissions. Pure: sync, no state, no I/O."""
 
 from django.db.models import TextChoices
 
@@ -19,9 +19,9 @@ class Permission(TextChoices):
 
 
 class Role(TextChoices):
-    """A member's part; each includes the one before."""
+    """A member's role; each includes the one before."""
 
-    VIEWER = "viewer"  # looks
+    VIEWER = "viewer"  # reads
     OPERATOR = "operator"  # runs, cancels and answers
     AUTHOR = "author"  # publishes blueprints
     ADMIN = "admin"  # manages members, keys, resources and secrets
@@ -36,7 +36,7 @@ _OPERATOR = _VIEWER | {
     Permission.EXECUTION_ANSWER,
 }
 _AUTHOR = _OPERATOR | {Permission.BLUEPRINT_EDIT}
-# Who points a definition elsewhere has its secrets sent there: so both are in the same hands.
+# Changing a definition's address sends its secrets there, so both rights go together.
 _ADMIN = _AUTHOR | {Permission.RESOURCE_EDIT, Permission.SECRET_EDIT, Permission.TENANT_MANAGE}
 
 GRANTS: dict[Role, frozenset[Permission]] = {
@@ -48,5 +48,5 @@ GRANTS: dict[Role, frozenset[Permission]] = {
 
 
 def allows(role: Role, permission: Permission) -> bool:
-    """Say whether a member with this role has this right."""
+    """Return True if this role has this permission."""
     return permission in GRANTS[role]

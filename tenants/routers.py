@@ -1,4 +1,4 @@
-"""Which model's table lies in which schema."""
+"""The schema of each model's table."""
 
 from typing import Any, cast
 

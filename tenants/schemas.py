@@ -1,6 +1,7 @@
-"""One tenant's schema and role: making, migrating and dropping them, as the owner, in the caller's transaction.
+"""One tenant's schema and role: create, migrate and drop them as the owner, in the caller's transaction.
 
-Timing: background-worker. Model: sync.
+Timing: background-worker.
+Model: sync.
 Guarantee: at-most-once; PostgreSQL's DDL is transactional, a second try finds either all or nothing.
 Failure: bubble; the caller's transaction is rolled back, so nothing is half-made.
 """
@@ -24,10 +25,8 @@ from tenants.names import TEMPLATE_SCHEMA, tenant_role, tenants_group
 from tenants.owner import owner_connection
 
 LARGE_OBJECTS_AT_ONCE = 1000  # each takes a lock until the transaction ends, and locks are few
-GRANTS_INHERITANCE = (
-    160_000  # since PostgreSQL 16 the one who grants says whether the member inherits
-)
-# The names of all migrations that a schema has, as one short word.
+GRANTS_INHERITANCE = 160_000  # since PostgreSQL 16 the grant decides about inheritance
+# A short hash of the names of all migrations that a schema has.
 VERSION = """
 SELECT left(encode(sha256(convert_to(coalesce(string_agg(app || '.' || name, ' '
        ORDER BY (app || '.' || name) COLLATE "C"), ''), 'UTF8')), 'hex'), {length})
@@ -41,14 +40,14 @@ SELECT count(lo_unlink(oid)) FROM (
 
 
 class SchemaTaken(Conflict):
-    """The database has a schema of that name that is no tenant's."""
+    """The database has a schema of that name that does not belong to a tenant."""
 
     code = "schema_taken"
 
 
 # --- versions
 def version_of(cursor: CursorWrapper, schema: str) -> str:
-    """Which migrations a schema has."""
+    """Return the hash of the migrations that a schema has."""
     cursor.execute(
         sql.SQL(VERSION).format(schema=sql.Identifier(schema), length=sql.Literal(VERSION_LENGTH))
     )
@@ -57,7 +56,7 @@ def version_of(cursor: CursorWrapper, schema: str) -> str:
 
 @cache
 def version_of_code() -> str:
-    """Which migrations this program has, in the same words."""
+    """Return the hash of the migrations that this program has."""
     found = MigrationLoader(None).disk_migrations or {}
     names = " ".join(sorted(f"{app}.{name}" for app, name in found))
     return hashlib.sha256(names.encode()).hexdigest()[:VERSION_LENGTH]
@@ -65,7 +64,7 @@ def version_of_code() -> str:
 
 # --- making
 def create_schema(tenant_id: int, schema: str) -> str:
-    """Clone the template and make the tenant's role; returns the version of what was made."""
+    """Clone the template and create the tenant's role; return the version of the schema."""
     with _owners_cursor() as cursor:
         role = create_tenant_role(cursor, tenant_id)
         copied = statements(read_schema(cursor, TEMPLATE_SCHEMA))
@@ -87,14 +86,14 @@ def create_schema(tenant_id: int, schema: str) -> str:
             if not isinstance(error.__cause__, DuplicateSchema):
                 raise
             raise SchemaTaken(
-                f"The database has a schema {schema!r} that is no tenant's. Delete this tenant and choose "
+                f"The database has a schema {schema!r} that does not belong to a tenant. Delete this tenant and choose "
                 "another name, or drop that schema."
             ) from None
         return version_of(cursor, TEMPLATE_SCHEMA)
 
 
 def create_tenant_role(cursor: CursorWrapper, tenant_id: int) -> str:
-    """Make the role that web and workers enter to be this tenant; returns its name."""
+    """Create the role that web and workers enter for this tenant; return its name."""
     role = tenant_role(_database(), tenant_id)
     create_role(cursor, role)
     grant_membership(cursor, role=tenants_group(_database()), member=role)
@@ -104,7 +103,7 @@ def create_tenant_role(cursor: CursorWrapper, tenant_id: int) -> str:
 
 
 def tenant_grants(schema: str, role: str) -> list[str]:
-    """Write the statements that give a tenant's role its schema, with all tables of today and tomorrow. Pure."""
+    """Write the statements that grant a tenant's role its schema, with all present and future tables. Pure."""
     rights = "SELECT, INSERT, UPDATE, DELETE"
     parts = {"schema": sql.Identifier(schema), "role": sql.Identifier(role)}
     templates = (
@@ -117,13 +116,13 @@ def tenant_grants(schema: str, role: str) -> list[str]:
 
 # --- migrating
 def migrate_schema(schema: str) -> str:
-    """Apply the migrations that a tenant's schema lacks; returns its version."""
+    """Apply the migrations that a tenant's schema lacks; return its version."""
     connection = owner_connection()
     with _owners_cursor() as cursor:
 
         def progress(action: str, *_: object) -> None:
             if action == "apply_success":
-                # All of them share one transaction: what one has deferred would forbid the next to alter the table.
+                # All migrations share one transaction: a deferred check of one would keep the next from altering it.
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
                 cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
@@ -139,13 +138,13 @@ def migrate_schema(schema: str) -> str:
 
 # --- dropping
 def drop_schema(schema: str) -> None:
-    """Drop a tenant's schema; does nothing if it is already gone."""
+    """Drop a tenant's schema; do nothing if it is already gone."""
     with _owners_cursor() as cursor:
         cursor.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
 
 
 def drop_role(tenant_id: int) -> bool:
-    """Drop a tenant's role with all that it owns in this database; false while there is more than one turn's worth."""
+    """Drop a tenant's role with all that it owns in this database; False if another turn is needed."""
     role = tenant_role(_database(), tenant_id)
     with _owners_cursor() as cursor:
         cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
@@ -155,18 +154,18 @@ def drop_role(tenant_id: int) -> bool:
         cursor.execute(UNLINK, [role, LARGE_OBJECTS_AT_ONCE])
         if cursor.fetchone()[0] == LARGE_OBJECTS_AT_ONCE:
             return False
-        # Whatever else a role that may create nothing can own, such as default privileges of its own.
+        # Anything else that a role without CREATE can own, such as its own default privileges.
         cursor.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
         cursor.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
     return True
 
 
 def _inherit(cursor: CursorWrapper, role: str) -> None:
-    """Have the owner's role inherit the rights of this one: who drops what it owns needs them."""
-    said = (
+    """Let the owner inherit the rights of this role, which it needs to drop the role's objects."""
+    option = (
         " WITH INHERIT TRUE" if cursor.connection.info.server_version >= GRANTS_INHERITANCE else ""
     )
-    cursor.execute(sql.SQL("GRANT {} TO CURRENT_USER" + said).format(sql.Identifier(role)))
+    cursor.execute(sql.SQL("GRANT {} TO CURRENT_USER" + option).format(sql.Identifier(role)))
 
 
 def _owners_cursor() -> CursorWrapper:

@@ -1,6 +1,7 @@
-"""Entering a tenant or the platform: the one way in, for requests, tasks, commands and tests.
+"""Entering a tenant or the platform: the only way in, for requests, tasks, commands and tests.
 
-Timing: request-time and background-worker. Model: sync; state lives on the thread's own connection.
+Timing: request-time and background-worker.
+Model: sync; state lives on the thread's own connection.
 Guarantee: inside the block every statement runs with the tenant's search_path and role.
 Failure: raises before the first statement if the tenant may not be entered; the scope before is always restored.
 """
@@ -27,14 +28,14 @@ class ScopeError(IsolaneError):
 
 
 class TenantNotActive(Conflict):
-    """The tenant exists, but takes no work now."""
+    """The tenant exists but accepts no work now."""
 
     code = "tenant_not_active"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TenantRef:
-    """What it takes to enter a tenant; a plain value that may be kept, since ids and schemas never change hands."""
+    """The value needed to enter a tenant; may be kept, since ids and schemas are never reused."""
 
     id: int
     schema: str
@@ -42,7 +43,7 @@ class TenantRef:
 
 
 class Entered(AbstractContextManager[None]):
-    """A scope for the length of a block; a class of its own, since a generator takes several times as long."""
+    """A scope for the length of a block; a class, since a generator takes several times as long."""
 
     __slots__ = ("_before", "_connection", "_scope")
 
@@ -60,10 +61,10 @@ class Entered(AbstractContextManager[None]):
 def tenant_scope(
     tenant: TenantRef, *, allowed: frozenset[TenantStatus] = TenantStatus.open()
 ) -> Entered:
-    """Be this tenant until the block ends."""
+    """Act as this tenant until the block ends."""
     if tenant.status not in allowed:
         raise TenantNotActive(
-            f"Tenant {tenant.schema!r} is {tenant.status.label}; it takes no work."
+            f"Tenant {tenant.schema!r} is {tenant.status.label}; it accepts no work."
         )
     connection = _connection()
     role = tenant_role(connection.settings_dict["NAME"], tenant.id)
@@ -73,7 +74,7 @@ def tenant_scope(
 
 
 def platform_scope() -> Entered:
-    """Be the platform until the block ends: admission, the tick, the platform's admin; in workers with fewer rights."""
+    """Act as the platform until the block ends: admission, the tick, the admin; in workers with fewer rights."""
     connection = _connection()
     workers = worker_platform_role(connection.settings_dict["NAME"])
     return Entered(
@@ -82,20 +83,20 @@ def platform_scope() -> Entered:
 
 
 def login_scope() -> Entered:
-    """Be outside of every tenant until the block ends, to look tenants up or to enter others."""
+    """Leave every tenant until the block ends, to look tenants up or to enter others."""
     return Entered(_connection(), LOGIN_SCOPE)
 
 
 def entered() -> DatabaseScope:
-    """The scope that this thread is in."""
+    """Return the scope that this thread is in."""
     return _connection().wanted
 
 
 @contextmanager
 def without_connection() -> Iterator[None]:
-    """Let others have this thread's connection until the block ends: work that is a caller's must not keep it.
+    """Give this thread's connection back until the block ends, for long work on a caller's behalf.
 
-    The scope stays: it is entered again with the next statement. Inside, every statement is refused.
+    The scope is entered again with the next statement. Inside the block every statement is refused.
     """
     connection = _connection()
     if connection.in_atomic_block:
@@ -106,7 +107,7 @@ def without_connection() -> Iterator[None]:
 
 
 def give_back_connection() -> None:
-    """Let others have this thread's connection, if it has one and web's threads share them."""
+    """Give this thread's connection back, if it has one and web's threads share them."""
     _connection().give_back()
 
 

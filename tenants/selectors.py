@@ -20,14 +20,14 @@ def tenant_by_schema(schema: str) -> TenantRef:
 
 
 def tenant_by_host(host: str) -> TenantRef | None:
-    """Find the tenant that a host name stands for."""
+    """Find the tenant of a host name."""
     domain = Domain.objects.select_related("tenant").filter(domain=host.lower()).first()
     return _ref(domain.tenant) if domain else None
 
 
 @lru_cache(maxsize=10_000)
 def schema_of(tenant_id: int) -> str:
-    """The schema of a tenant. Kept: it never changes, and an id is never given twice."""
+    """Return a tenant's schema. Cached: it never changes, and ids are never reused."""
     with platform_scope():
         schema = Tenant.objects.filter(pk=tenant_id).values_list("schema_name", flat=True).first()
     if schema is None:
@@ -36,19 +36,19 @@ def schema_of(tenant_id: int) -> str:
 
 
 def tenants_being_deleted() -> list[TenantRef]:
-    """Those whose runs are to be stopped now."""
+    """Return the tenants whose runs are to be stopped now."""
     found = Tenant.objects.filter(due(), status=TenantStatus.DELETING)
     return [_ref(tenant) for tenant in found.order_by("id")]
 
 
 def all_tenants() -> list[Tenant]:
-    """Every tenant with its quota and domains, for lists."""
+    """Return every tenant with its quota and domains, for lists."""
     found = Tenant.objects.select_related("quota").prefetch_related("domains")
     return list(found.order_by("schema_name"))
 
 
 def membership_of(user_id: int, tenant: TenantRef) -> Membership | None:
-    """A person's part in a tenant, if any."""
+    """Return a person's membership in a tenant, if any."""
     return Membership.objects.filter(user_id=user_id, tenant_id=tenant.id).first()
 
 

@@ -4,28 +4,28 @@ from django.db.models import TextChoices
 
 
 class TenantStatus(TextChoices):
-    """What a tenant may do."""
+    """The life of a tenant, and what it may do."""
 
-    CREATING = "creating", "being created"  # a provisioner makes its schema and role
-    ACTIVE = "active", "active"  # takes requests and runs
-    SUSPENDED = "suspended", "suspended"  # takes no new work; what runs may end
+    CREATING = "creating", "being created"  # a provisioner creates its schema and role
+    ACTIVE = "active", "active"  # accepts requests and runs
+    SUSPENDED = "suspended", "suspended"  # accepts no new work; active runs may end
     DELETING = "deleting", "being deleted"  # workers stop its runs
     PURGING = (
         "purging",
         "being purged",
-    )  # nothing of it runs; a provisioner drops its schema and role
+    )  # no run is left; a provisioner drops its schema and role
 
     @classmethod
     def open(cls) -> "frozenset[TenantStatus]":
-        """For requests and submissions."""
+        """Statuses that accept requests and submissions."""
         return frozenset({cls.ACTIVE})
 
     @classmethod
     def any(cls) -> "frozenset[TenantStatus]":
-        """Those with a schema, for links and closes: what was begun may end."""
+        """Statuses with a schema, for links and closes: a run that has begun may end."""
         return frozenset({cls.ACTIVE, cls.SUSPENDED, cls.DELETING})
 
     @classmethod
     def for_provisioner(cls) -> "frozenset[TenantStatus]":
-        """Those that a provisioner acts on."""
+        """Statuses that a provisioner acts on."""
         return frozenset({cls.CREATING, cls.PURGING})

@@ -1,7 +1,9 @@
-"""Waiting until a provisioner has made or dropped a tenant, in commands.
+"""Waiting in commands until a provisioner has created or dropped a tenant.
 
-Timing: request-time, from a command. Model: sync. Guarantee: idempotent; it only looks. Failure: abort; what was
-asked for goes on without it.
+Timing: request-time, from a command.
+Model: sync.
+Guarantee: idempotent; it only reads.
+Failure: abort; the creation or deletion goes on without it.
 """
 
 import time
@@ -17,31 +19,31 @@ POLL_SECONDS = 0.1
 
 
 class NotMade(Conflict):
-    """A provisioner could not make the tenant."""
+    """A provisioner could not create the tenant."""
 
     code = "tenant_not_made"
 
 
 class NoProvisioner(Unavailable):
-    """Nobody has taken the tenant up."""
+    """No provisioner has acted on the tenant."""
 
     code = "no_provisioner"
 
 
 def wait_until_active(schema: str, *, seconds: float = MADE_SECONDS) -> TenantRef:
-    """The tenant once it takes work; raises what its provisioner said, or that there seems to be none."""
+    """Return the tenant once it accepts work; raise its provisioning error, or that no provisioner seems to run."""
     deadline = time.monotonic() + seconds
     while True:
         tenant = _row(schema)
         if tenant is None:
-            raise NotFound(f"Tenant {schema!r} was deleted before it was made.", field="schema")
+            raise NotFound(f"Tenant {schema!r} was deleted before it was created.", field="schema")
         if tenant.status != TenantStatus.CREATING:
             ref: TenantRef = tenant.ref
             return ref
         if tenant.provisioning_error:
             raise NotMade(
-                f"Tenant {schema!r} is not made yet: {tenant.provisioning_error} It is tried again; to give it "
-                f"up: 'isolane tenants delete {schema}'."
+                f"Tenant {schema!r} is not created yet: {tenant.provisioning_error} It is tried again; to "
+                f"give up: 'isolane tenants delete {schema}'."
             )
         if time.monotonic() > deadline:
             raise NoProvisioner(
@@ -52,7 +54,7 @@ def wait_until_active(schema: str, *, seconds: float = MADE_SECONDS) -> TenantRe
 
 
 def wait_until_gone(schema: str, advance: Callable[[TenantRef], object], *, seconds: float) -> None:
-    """Advance its deletion until it is gone; raises why it is not in time."""
+    """Advance the tenant's deletion until it is gone; raise the reason if it is not in time."""
     deadline = time.monotonic() + seconds
     while (tenant := _row(schema)) is not None:
         if tenant.status == TenantStatus.DELETING:

@@ -1,4 +1,4 @@
-"""What steps leave in their folders: each way to make deletion hard, by a name."""
+"""Files that steps leave in their folders: each way to make deletion hard, by a name."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What tests start from: registered workers, published blueprints, runs that wait or are placed."""
+"""Starting points of tests: registered workers, published blueprints, runs that wait or are placed."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -83,7 +83,7 @@ def let_lapse(machine: WorkerBoot) -> None:
 
 
 def set_quota(tenant: TenantRef, max_running: int) -> None:
-    """How many runs of the tenant may hold a slot."""
+    """Set the number of the tenant's runs that may hold a slot."""
     with platform_scope():
         Quota.objects.filter(tenant_id=tenant.id).update(max_running=max_running)
 
@@ -128,7 +128,7 @@ def start(
 
 
 def record(result: StepResult, *, version: int = 0, **fields: Any) -> AttemptRecord:
-    """What an attempt with this result leaves behind, if its failure is the run's."""
+    """Return the record of an attempt with this result, if its failure is the run's."""
     return AttemptRecord(
         path=result.step,
         attempt=result.attempt,
@@ -188,7 +188,7 @@ def events_of(tenant: TenantRef, execution_id: UUID) -> list[str]:
 
 
 def logs_of(tenant: TenantRef, execution_id: UUID) -> list[str]:
-    """What the run's steps have said; the lines are numbered without a gap."""
+    """Return the log lines of the run's steps; they are numbered without a gap."""
     with tenant_scope(tenant):
         found = StepLog.objects.filter(execution_id=execution_id).order_by("number")
         rows = list(found.values_list("number", "message"))
@@ -198,14 +198,14 @@ def logs_of(tenant: TenantRef, execution_id: UUID) -> list[str]:
 
 
 def costs_of(tenant: TenantRef, execution_id: UUID) -> list[tuple[str, int, str, int]]:
-    """What the run's attempts have cost: step, attempt, kind, amount."""
+    """Return the costs of the run's attempts: step, attempt, kind, amount."""
     with tenant_scope(tenant):
         found = CostRecord.objects.filter(execution_id=execution_id).order_by("id")
         return [(row.step, row.attempt, row.kind, int(row.amount)) for row in found]
 
 
 def due_of(execution_id: UUID) -> Due | None:
-    """When the run is to be woken, if it is."""
+    """Return the time at which the run is to be woken, if any."""
     with platform_scope():
         return Due.objects.filter(ref=execution_id).first()
 

@@ -1,4 +1,4 @@
-"""What stands in front of Django, with a Django of which the test says when it answers."""
+"""The application in front of Django, with a Django whose answers the test controls."""
 
 import asyncio
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What came in; header names in lower case. The client's port tells one connection from another."""
+    """A received request; header names in lower case. The client's port distinguishes connections."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What goes out, once `after` is set if there is one; `chunks` are sent one by one instead of `body`."""
+    """An answer, sent once `after` is set if there is one; `chunks` are sent one by one instead of `body`."""
 
     status: int = 200
     body: bytes = b'{"ok": true}'
@@ -39,7 +39,7 @@ Answering = Answer | Callable[[Request], Answer]
 
 
 class Recorder:
-    """What was asked so far, and what to answer next: the `queue` first, then by path, then `otherwise`."""
+    """The requests so far, and the next answers: the `queue` first, then by path, then `otherwise`."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -139,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().finish()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: tests read `requests`."""
+        """Log nothing: tests read `requests`."""
 
     def respond(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)

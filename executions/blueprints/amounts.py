@@ -1,9 +1,9 @@
-"""Amounts of costs and budgets as people read them. Pure."""
+"""Formatting of costs and budgets for people. Pure."""
 
 from decimal import Decimal
 
 
 def amount_text(amount: Decimal | float) -> str:
-    """An amount without zeros that say nothing, and without an exponent."""
+    """Return an amount without trailing zeros and without an exponent."""
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

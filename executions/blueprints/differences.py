@@ -1,4 +1,4 @@
-"""What changed from one text to another, as a unified diff; with bounded work, since comparing may take long. Pure."""
+"""The difference between two texts as a unified diff; with bounded work, since comparing may take long. Pure."""
 
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
@@ -8,12 +8,12 @@ from typing import Any
 from executions.blueprints.work import TooMuchWork, Work, check_budget
 from foundation.errors import TooMuchToCheck
 
-_LINE = 20  # units of work for one line that is looked for
-_PLACE = 15  # likewise for one place where it is found
+_LINE = 20  # units of work to search for one line
+_PLACE = 15  # likewise for each place where it is found
 
 
 class _Matcher(SequenceMatcher[str]):
-    """Pays for each search, before it is done, by the places where its lines are found."""
+    """Pays for each search before it begins, by the places where its lines are found."""
 
     def __init__(self, before: Sequence[str], after: Sequence[str], work: Work) -> None:
         super().__init__(None, before, after)
@@ -31,7 +31,7 @@ class _Matcher(SequenceMatcher[str]):
 
 
 def unified(before: Sequence[str], after: Sequence[str], names: tuple[str, str]) -> str:
-    """The lines that differ, with three around them; empty where none does."""
+    """Return the lines that differ, with three around them; empty if none does."""
     try:
         with check_budget() as work:
             groups = list(_Matcher(before, after, work).get_grouped_opcodes())
@@ -59,7 +59,7 @@ def _hunk(group: Sequence[Any], before: Sequence[str], after: Sequence[str]) -> 
 
 
 def _range(start: int, end: int) -> str:
-    """Where lines are, as diffs write it: counted from 1, and from the line before where there are none."""
+    """Return the range of lines in a diff's notation: from 1, or the line before if there are none."""
     length = end - start
     if length == 1:
         return f"{start + 1}"

@@ -1,4 +1,4 @@
-"""Writes the reference of blueprints from their schema: `python -m executions.blueprints.docs`, where docs/ is.
+"""Writes the reference of blueprints from their schema: `python -m executions.blueprints.docs`, beside docs/.
 
 blueprints.md is prose with a table of fields between each pair of markers; blueprint.schema.json is the schema itself.
 """
@@ -24,12 +24,12 @@ _MARKED = re.compile(r"(<!-- fields: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str) -> str:
-    """The page with its tables as the schema has them."""
+    """Return the page with its tables as the schema has them."""
     return _MARKED.sub(lambda found: f"{found[1]}\n{_table(_TABLES[found[2]])}\n{found[3]}", page)
 
 
 def schema_text() -> str:
-    """The published schema."""
+    """Return the published schema."""
     return json.dumps(DOCUMENT_SCHEMA, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -43,32 +43,30 @@ def write(folder: Path) -> None:
 def _table(schema: dict[str, Any]) -> str:
     required = schema.get("required", ())
     rows = [_row(name, field, name in required) for name, field in schema["properties"].items()]
-    return "\n".join(
-        ["| field | what it says | default | example |", "|---|---|---|---|", *rows, ""]
-    )
+    return "\n".join(["| field | meaning | default | example |", "|---|---|---|---|", *rows, ""])
 
 
 def _row(name: str, field: dict[str, Any], is_required: bool) -> str:  # noqa: FBT001 - a column
     default = _code(field["default"]) if "default" in field else ""
-    says = " ".join([field["description"], *_bounds(field)]).replace("|", "\\|")
+    meaning = " ".join([field["description"], *_bounds(field)]).replace("|", "\\|")
     return (
-        f"| `{name}` | {says} | {'required' if is_required else default}"
+        f"| `{name}` | {meaning} | {'required' if is_required else default}"
         f" | {_code(field['examples'][0])} |"
     )
 
 
 def _bounds(field: dict[str, Any]) -> list[str]:
-    """What the schema knows and the description does not repeat."""
-    said = []
+    """Return the schema's limits as sentences, which the description does not repeat."""
+    bounds = []
     if "enum" in field:
-        said.append(f"One of {', '.join(_code(choice) for choice in field['enum'])}.")
+        bounds.append(f"One of {', '.join(_code(choice) for choice in field['enum'])}.")
     if "minimum" in field:
-        said.append(f"From {field['minimum']} to {field['maximum']}.")
+        bounds.append(f"From {field['minimum']} to {field['maximum']}.")
     if "maxLength" in field:
-        said.append(f"At most {field['maxLength']} characters.")
+        bounds.append(f"At most {field['maxLength']} characters.")
     if most := field.get("maxProperties", field.get("maxItems")):
-        said.append(f"At most {most}.")
-    return said
+        bounds.append(f"At most {most}.")
+    return bounds
 
 
 def _code(value: Any) -> str:

@@ -12,7 +12,7 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """The shortest and the longest that is taken, in seconds and in words."""
+    """The shortest and the longest allowed duration, in seconds and in words."""
 
     least: float
     most: float
@@ -24,7 +24,7 @@ RUN = Span(least=1.0, most=7 * 86400.0, words="between 1 s and 7 d")
 
 
 def seconds(text: str, span: Span, where: str) -> float:
-    """How long that is, or a refusal that says what would do."""
+    """Return the seconds, or refuse a text that is not a duration or outside the span."""
     match = _DURATION.fullmatch(text)
     found = float(match[1]) * _UNIT_SECONDS[match[2]] if match else 0.0
     if not span.least <= found <= span.most:

@@ -1,4 +1,4 @@
-"""What a blueprint asks for, as values that workers read: its steps in order, and how each may end. Pure."""
+"""A blueprint as values that workers read: its steps in order, and what a failure of each does. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,22 +11,22 @@ from executions.blueprints import durations
 
 DEFAULT_STEP_TIMEOUT = "30s"
 DEFAULT_RUN_TIMEOUT = "30m"
-DEFAULT_ATTEMPTS = 3  # of a step that is retried, the first included
-WHOLE = "*"  # among a step's sensitive fields: all of its output
+DEFAULT_ATTEMPTS = 3  # of a retried step, including the first
+WHOLE = "*"  # in a step's sensitive fields: all of its output
 _CACHED_PLANS = 256
 
 
 class FailureMode(StrEnum):
-    """What a step's failure does. The fifth, bubble, is for errors of a request; no step can ask for it."""
+    """The effect of a step's failure. The fifth mode, bubble, is for errors of a request; no step can ask for it."""
 
     ABORT = "abort"  # the run ends
     CONTINUE = "continue"  # the failure is recorded, the next step runs
-    RETRY = "retry"  # again after a backoff, then as the step's `then` says
+    RETRY = "retry"  # again after a backoff, then the step's `then` mode
     RECOVER = "recover"  # a named node takes the step's place
 
 
 class Guarantee(StrEnum):
-    """What a step's author may count on when a run is interrupted."""
+    """The promise to a step's author for an interrupted run."""
 
     AT_LEAST_ONCE = "at_least_once"
     AT_MOST_ONCE = "at_most_once"
@@ -70,13 +70,13 @@ class DeclaredResource:
     name: str
     type: str
     definition: str
-    scope: str | None = None  # the definition's, unless said
+    scope: str | None = None  # the definition's if None
     eager: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """One blueprint version; nobody changes what it holds, since runs of the same content share it."""
+    """One blueprint version; immutable, since runs of the same content share it."""
 
     name: str
     steps: tuple[PlannedStep, ...]
@@ -95,33 +95,33 @@ class Plan:
 
     @property
     def has_sensitive(self) -> bool:
-        """Whether anything of a run must be encrypted and masked."""
+        """True if any value of a run must be encrypted and masked."""
         return bool(self.sensitive_inputs) or any(step.sensitive for step in self.steps)
 
     def step(self, path: str) -> PlannedStep:
-        """The step at a path."""
+        """Return the step at a path."""
         return self._by_path[path]
 
     def after(self, path: str) -> str:
-        """The path of the step that follows, or nothing at the end."""
+        """Return the path of the next step; empty at the end."""
         position = self._by_path[path].position + 1
         return self.steps[position].path if position < len(self.steps) else ""
 
     def from_path(self, path: str) -> tuple[PlannedStep, ...]:
-        """This step and all that follow."""
+        """Return this step and all that follow."""
         return self.steps[self._by_path[path].position :]
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """A document that is the same as every other with its hash."""
+    """A document, equal to every other with its hash."""
 
     content_hash: str
     document: Mapping[str, Any] = field(compare=False)
 
 
 def plan_of(content_hash: str, content: Mapping[str, Any]) -> Plan:
-    """The plan of a published version, read once per process: equal content is the same plan."""
+    """Return the plan of a published version, read once per process: equal content has the same plan."""
     return _remembered(_Content(content_hash, content))
 
 
@@ -131,7 +131,7 @@ def _remembered(content: _Content) -> Plan:
 
 
 def plan(document: Mapping[str, Any]) -> Plan:
-    """What a document asks for."""
+    """Return the plan of a document."""
     return Plan(
         name=document["name"],
         steps=tuple(_step(position, step) for position, step in enumerate(document["steps"])),
@@ -187,7 +187,7 @@ def _sensitive(marked: Any) -> frozenset[str]:
 
 
 def sensitive_inputs(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The names of the inputs that a schema marks."""
+    """Return the names of the inputs that a schema marks."""
     properties = schema.get("properties", {})
     return frozenset(
         name

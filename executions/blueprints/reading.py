@@ -1,4 +1,4 @@
-"""A blueprint's text, YAML or JSON, read into a checked document. Pure."""
+"""Reading a blueprint's text, YAML or JSON, into a checked document. Pure."""
 
 import json
 import math
@@ -16,19 +16,19 @@ from isolane.protocol import ProtocolError, dump
 MAX_DOCUMENT_BYTES = 256 * 1024
 MAX_DOCUMENT_DEPTH = 50
 MAX_DOCUMENT_NODES = (
-    40_000  # keys, values, lists and mappings; a thousand steps with all fields have fewer
+    40_000  # keys, values, lists and mappings; a thousand steps with all fields stay below
 )
 _TEXT = "tag:yaml.org,2002:str"
 _EVENT = 100  # units of work for one event of the parser
-_NODE = 500  # likewise for one value that is built
-MAX_NUMBER_LENGTH = 400  # characters; Python refuses very long ones, and base 60 takes long
+_NODE = 500  # likewise for one value
+MAX_NUMBER_LENGTH = 400  # characters; Python refuses very long ones, and base 60 is slow
 
-# With libyaml, which PyYAML's wheels bring along, reading takes a tenth of the time.
+# With libyaml, which PyYAML's wheels contain, reading takes a tenth of the time.
 _Parser: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
-class _Loader(_Parser):  # type: ignore[misc]  # which one it is depends on the machine
-    """Refuses what YAML takes silently."""
+class _Loader(_Parser):  # type: ignore[misc]  # depends on the machine
+    """Refuses what YAML silently accepts."""
 
     def __init__(self, text: str, work: Work) -> None:
         super().__init__(text)
@@ -52,7 +52,7 @@ class _Loader(_Parser):  # type: ignore[misc]  # which one it is depends on the 
         return super().construct_mapping(node, deep)
 
     def _key(self, node: yaml.Node) -> Any:
-        """A key; nearly all are plain text, which needs not be built twice."""
+        """Return a key; nearly all are plain text, which need not be built twice."""
         return node.value if node.tag == _TEXT else self.construct_object(node, deep=True)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
@@ -67,7 +67,7 @@ class _Loader(_Parser):  # type: ignore[misc]  # which one it is depends on the 
         return number
 
     def refuse_date(self, node: yaml.ScalarNode) -> Any:
-        """A date that somebody meant as text is the likeliest of what JSON does not have."""
+        """Refuse a date, which is usually meant as text."""
         raise _refusal("a date, which JSON does not have; put it in quotes", node)
 
 
@@ -95,7 +95,7 @@ def read(text: str) -> Source:
             "Reading the document takes too much work; make several smaller blueprints of it."
         ) from None
     except yaml.MarkedYAMLError as error:
-        # What is missing at the end, libyaml finds on the line after it.
+        # libyaml reports a missing end on the line after the last.
         line = min(_line(error.problem_mark), len(text.splitlines()))
         problem = shown(str(error.problem))
         raise InvalidBlueprint(f"Line {line} is not YAML: {problem}.", line=line) from None
@@ -113,7 +113,7 @@ def read(text: str) -> Source:
 def _refuse_bombs(text: str, work: Work) -> None:
     """Refuse a small text that would take much time or memory, before anything is built from it.
 
-    Aliases multiply values, depth the work, and a list of short values takes a hundred times its text.
+    Aliases multiply values, depth multiplies work, and a list of short values takes a hundred times its text.
     """
     depth = nodes = 0
     for event in yaml.parse(text, Loader=_Parser):
@@ -157,10 +157,10 @@ def _refusal(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError
 
 
 def _as_json(value: Any) -> Any:
-    """YAML knows dates, infinite numbers and keys that are no text; what is stored is JSON."""
+    """Convert to JSON, which is stored: YAML also has dates, infinite numbers and keys that are not text."""
     try:
         return json.loads(dump(value))
     except ProtocolError as error:
         raise InvalidBlueprint(
-            f"The document holds what JSON does not ({shown(str(error))})."
+            f"The document cannot be written as JSON ({shown(str(error))})."
         ) from None

@@ -1,4 +1,4 @@
-"""A blueprint as its author wrote it: the document, and where in the text each part stands. Pure."""
+"""A blueprint as its author wrote it: the document, and the line of each part. Pure."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -13,19 +13,19 @@ from executions.blueprints.paths import ROOT, child, item, parent
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """A document that was read from a text."""
+    """A document read from a text."""
 
     document: dict[str, Any]
     lines: Mapping[str, int]  # by path, from 1
 
     def nearest(self, path: str) -> str:
-        """The path itself if the text has it, else that of the nearest part around it; nothing if there is none."""
+        """Return the path if the text has it, else that of the nearest part around it; empty if there is none."""
         while path and path not in self.lines:
             path = parent(path)
         return path
 
     def locate(self, error: BlueprintError) -> BlueprintError:
-        """The same error with the line of what it is about, or of the nearest part around it."""
+        """Return the error with the line of its subject, or of the nearest part around it."""
         path = self.nearest(error.field or "")
         if not path:
             return error
@@ -34,7 +34,7 @@ class Source:
 
     @contextlib.contextmanager
     def located(self) -> Iterator[None]:
-        """Within, a refusal says the line."""
+        """Add the line to refusals inside the block."""
         try:
             yield
         except BlueprintError as error:
@@ -42,7 +42,7 @@ class Source:
 
 
 def lines_of(node: yaml.Node | None) -> dict[str, int]:
-    """The line of every part of a text, by its path: that of its key, where it has one."""
+    """Return the line of every part of a text by its path: the line of its key, if it has one."""
     lines: dict[str, int] = {}
     waiting = [(ROOT, node, node)] if node else []
     while waiting:

@@ -1,7 +1,7 @@
-"""How much a check or an evaluation may do before it is given up: counted, so that it ends on every machine. Pure.
+"""Limits on the work of a check or an evaluation: counted, so that it ends on every machine. Pure.
 
-A unit is 10 ns on the machine where `python -m bench.validation_cost` measured the prices. A price may be wrong and a
-machine slower or shared: where the caller brings a clock, it is a second limit.
+A unit is 10 ns on the machine that the prices were measured on (`python -m bench.validation_cost`). Since a price may
+be wrong and a machine slower or shared, a clock brought by the caller is a second limit.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-CHECK_WORK = 30_000_000  # for one check: 0.3 s
+CHECK_WORK = 30_000_000  # one check: 0.3 s
 CHECK_SECONDS = 0.6  # likewise, by the clock; a busy core is slower
-_STRIDE = 100_000  # units between two looks at the clock: a millisecond
+_STRIDE = 100_000  # units between two readings of the clock: a millisecond
 
 
 class TooMuchWork(Exception):
-    """It was given up."""
+    """The work exceeded its limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkClock:
-    """What is done with every look, and the clock that is looked at."""
+    """A clock, and an action at each reading."""
 
     clock: Callable[[], float]  # seconds of the thread's own CPU time
     rest: Callable[[], None]  # lets other threads run
@@ -31,7 +31,7 @@ _WATCH: ContextVar[WorkClock | None] = ContextVar("_WATCH", default=None)
 
 @contextmanager
 def watched(watch: WorkClock) -> Iterator[None]:
-    """All work that is begun within is watched."""
+    """Use this clock for all work that begins inside the block."""
     token = _WATCH.set(watch)
     try:
         yield
@@ -40,28 +40,28 @@ def watched(watch: WorkClock) -> Iterator[None]:
 
 
 class Work:
-    """What is left to be done."""
+    """The remaining work of a check."""
 
     def __init__(self, limit: int, seconds: float | None = None) -> None:
         self._left = limit
         self._look_at = max(limit - _STRIDE, 0)
         self._seconds = seconds
-        self._until: float | None = None  # known from the first look on
+        self._until: float | None = None  # set at the first reading
         self._watch = _WATCH.get()
 
     def spend(self, units: int) -> None:
-        """Take from what is left, before it is done."""
+        """Pay for work before it is done."""
         self._left -= units
         if self._left < self._look_at:
             self.look()
 
     def refuse_over(self, units: int) -> None:
-        """Give up if something that cannot be interrupted may come to more than is left."""
+        """Give up if an uninterruptible operation may need more than what is left."""
         if units > self._left:
             raise TooMuchWork
 
     def look(self) -> None:
-        """Let other threads run, and give up if the work or the time is over."""
+        """Let other threads run, and give up if the work or the time is used up."""
         if self._left < 0:
             raise TooMuchWork
         self._look_at = max(self._left - _STRIDE, 0)
@@ -78,7 +78,7 @@ class Work:
 
 
 def check_work() -> Work:
-    """What one check may do."""
+    """Return the limit of one check."""
     return Work(CHECK_WORK, CHECK_SECONDS)
 
 
@@ -87,7 +87,7 @@ _CURRENT: ContextVar[Work | None] = ContextVar("_CURRENT", default=None)
 
 @contextmanager
 def check_budget() -> Iterator[Work]:
-    """What is spent within; a block inside another spends from the outer one's."""
+    """Yield the work of this block; a nested block shares that of the outer one."""
     if outer := _CURRENT.get():
         yield outer
         return

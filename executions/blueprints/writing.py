@@ -1,6 +1,6 @@
 """A document as text: always the same for the same content, so that versions can be compared. Pure.
 
-The database keeps no order of keys: fields come as the schema has them, all else by name.
+The database keeps no order of keys: fields come in the schema's order, all else by name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ from executions.blueprints.work import Work
 
 _NODE = 200  # units of work for one value
 _EVENT = 400  # likewise for one event of the writer
-_WHOLE = 10**12  # units: what was published can always be read, and is bounded by what is published
+_WHOLE = 10**12  # units: a published document can always be read, and publishing has bounded it
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes no aliases: they are refused when read. Lets other threads run in between."""
+    """Writes no aliases, which are refused when read; lets other threads run in between."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -41,7 +41,7 @@ know_exponents(_Dumper)
 
 
 def as_yaml(document: Mapping[str, Any]) -> str:
-    """The document as YAML."""
+    """Return the document as YAML."""
     text: str = yaml.dump(
         _document(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
     )
@@ -49,7 +49,7 @@ def as_yaml(document: Mapping[str, Any]) -> str:
 
 
 def unified_diff(old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, str]) -> str:
-    """What changed from one document to another; empty where nothing did."""
+    """Return the difference between two documents; empty if there is none."""
     before, after = (as_yaml(each).splitlines(keepends=True) for each in (old, new))
     return unified(before, after, names)
 

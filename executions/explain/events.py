@@ -1,4 +1,4 @@
-"""What happened in a run, told: one sentence for each event. Pure; `docs/semantics.md` lists the kinds."""
+"""Events of a run, described: one sentence for each kind. Pure; `docs/semantics.md` lists the kinds."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -24,12 +24,12 @@ _REASONS: Mapping[str, str] = {
 
 
 def describe_event(kind: str, step: str, data: Data) -> str:
-    """The sentence for an event; of a kind that is not known, its kind and step."""
-    teller = TELLERS.get(kind)
-    if teller is None:
+    """Return the sentence for an event; for an unknown kind, its kind and step."""
+    sentence_for = SENTENCES.get(kind)
+    if sentence_for is None:
         return f"{kind}, step {step}." if step else f"{kind}."
-    told = sentence(teller(step, data))
-    return told + _end_of_placement(data) if kind in ENDING else told
+    described = sentence(sentence_for(step, data))
+    return described + _end_of_placement(data) if kind in ENDING else described
 
 
 # --- of the run
@@ -54,12 +54,12 @@ def _suspended(step: str, data: Data) -> str:
     return f"The run waits without a slot{_until(data)} for a person's answer{asked}"
 
 
-def _ended(how: str) -> "Teller":
-    def tell_end(_: str, data: Data) -> str:
+def _ended(how: str) -> "SentenceFor":
+    def describe_end(_: str, data: Data) -> str:
         reason = f" ({_reason(data)})" if "reason" in data else ""
         return f"The run {how}{_code(data)}{reason}"
 
-    return tell_end
+    return describe_end
 
 
 def _cancelled(_: str, __: Data) -> str:
@@ -96,7 +96,7 @@ def _retrying(step: str, data: Data) -> str:
     wait = _seconds(data, "retry_s")
     when = f" in {duration(wait)}" if wait else ""
     where = ", without a slot until then" if _seconds(data, "wake_s") else ""
-    return f"{_failure(step, data)} and is tried again{when}{where}.{_unbilled(data)}"
+    return f"{_failure(step, data)} and is retried{when}{where}.{_unbilled(data)}"
 
 
 def _asks(step: str, data: Data) -> str:
@@ -121,8 +121,8 @@ def _log(step: str, data: Data) -> str:
 def _progress(step: str, data: Data) -> str:
     fraction = _number(data, "fraction")
     how_far = f"is at {fraction:.0%}" if fraction is not None else "goes on"
-    said = f": {data['message']}" if data.get("message") else ""
-    return f"Step {step} {how_far}{said}"
+    message = f": {data['message']}" if data.get("message") else ""
+    return f"Step {step} {how_far}{message}"
 
 
 # --- of its placements
@@ -145,7 +145,7 @@ def _handed_over(step: str, data: Data) -> str:
 
 
 def _placement_ended(step: str, data: Data) -> str:
-    """As events before `placement.lost` and `placement.handed_over` have it."""
+    """Describe an event of before `placement.lost` and `placement.handed_over` existed."""
     reason = f": {_reason(data)}" if "reason" in data else ""
     return f"The placement ended{reason}{_cut(step, data)}"
 
@@ -178,12 +178,12 @@ def _failure(step: str, data: Data) -> str:
 
 
 def _cut(step: str, data: Data) -> str:
-    """What it meant for a step. Only one that was at work is cut; one that waited to be tried again still does."""
+    """Describe the effect on a step. Only a running one was interrupted; one that waits for its retry still does."""
     if not step:
         return ""
     if not data.get("unbilled"):
-        return f"; step {step} is still to be tried again"
-    return f"; step {step} was cut in the middle and will run again.{_UNBILLED}"
+        return f"; step {step} will still be retried"
+    return f"; step {step} was interrupted and will run again.{_UNBILLED}"
 
 
 def _end_of_placement(data: Data) -> str:
@@ -237,8 +237,8 @@ def _number(data: Data, name: str) -> float | None:
     return found if isinstance(found, int | float) else None
 
 
-Teller = Callable[[str, Data], str]
-TELLERS: Mapping[str, Teller] = {
+SentenceFor = Callable[[str, Data], str]
+SENTENCES: Mapping[str, SentenceFor] = {
     "execution.queued": _queued,
     "execution.waiting": _waiting,
     "execution.suspended": _suspended,
@@ -263,7 +263,7 @@ TELLERS: Mapping[str, Teller] = {
     "context.restarted": _restarted,
     "fence.refused": _refused,
 }
-# With these a placement ends, if the run had one.
+# These end the run's placement, if it had one.
 ENDING = frozenset({
     "execution.waiting", "execution.suspended", "execution.succeeded", "execution.failed", "execution.timed_out",
     "execution.cancelled", "placement.lost", "placement.handed_over", "placement.ended",

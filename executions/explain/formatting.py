@@ -1,4 +1,4 @@
-"""How times, durations and messages of others are written in sentences for people. Pure."""
+"""Formatting of times, durations and quoted messages in sentences for people. Pure."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def moment(at: datetime) -> str:
-    """A time, to the second."""
+    """Return a time to the second."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def duration(seconds: float) -> str:
-    """In the unit that fits: 120 ms, 1.4 s, 2.5 min, 3 h, 7 days."""
+    """Return a duration in the unit that fits: 120 ms, 1.4 s, 2.5 min, 3 h, 7 days."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < _MINUTE:
@@ -23,6 +23,6 @@ def duration(seconds: float) -> str:
 
 
 def sentence(text: str) -> str:
-    """On one line, with a full stop unless it has its end."""
+    """Return a text on one line, with a full stop unless it ends with a mark."""
     line = " ".join(text.split())
     return line if line.endswith((".", "!", "?")) else f"{line}."

@@ -1,4 +1,4 @@
-"""How a run stands, read for telling it: a bounded number of statements, whatever has happened in the run."""
+"""Reading a run's status, with a bounded number of statements whatever happened in the run."""
 
 from django.utils import timezone
 
@@ -14,7 +14,7 @@ _STEP_FIELDS = ("path", "state", "attempt", "recovering", "code", "started_at", 
 
 
 def status_of(run: Execution) -> RunStatus:
-    """The facts; of one moment with what else is read in the same `selectors.snapshot`."""
+    """Return the facts; consistent with everything read in the same `selectors.snapshot`."""
     ticket = Ticket.objects.filter(execution_id=run.pk).first()
     return RunStatus(
         at=timezone.now(),

@@ -1,5 +1,6 @@
-"""How a run stands at one moment, and why, told in a sentence or two. Pure."""
+"""A run's current status and its reason, described in a sentence or two. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
@@ -10,7 +11,7 @@ from executions.states import ExecutionState, StepState
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepStatus:
-    """The step that a run is at, or that has ended it."""
+    """The current step of a run, or the one that ended it."""
 
     path: str
     state: StepState
@@ -23,11 +24,11 @@ class StepStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueStatus:
-    """What is known of a run that waits for a slot."""
+    """Facts about a run that waits for a slot."""
 
     since: datetime
-    held: int  # slots that runs of its tenant hold
-    allowed: int  # that they may hold
+    held: int  # slots that its tenant's runs hold
+    allowed: int  # slots that they may hold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,11 +37,11 @@ class RunStatus:
 
     at: datetime
     state: ExecutionState
-    outcome: str = ""  # how it will end, or has ended
+    outcome: str = ""  # the state in which it will end, or has ended
     code: str = ""
-    message: str = ""  # why it waits, or how it ended
+    message: str = ""  # the reason for its wait or its end
     question: str = ""
-    worker: str = ""  # where it ran last
+    worker: str = ""  # the last one it ran on
     wake_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -49,10 +50,25 @@ class RunStatus:
     cancel_requested: bool = False
 
 
+# For an outcome that is decided, and for one that is reached.
+_ENDING: Mapping[str, str] = {
+    ExecutionState.SUCCEEDED: "is about to succeed",
+    ExecutionState.FAILED: "is about to fail",
+    ExecutionState.TIMED_OUT: "is about to time out",
+    ExecutionState.CANCELLED: "is about to be cancelled",
+}
+_ENDED: Mapping[str, str] = {
+    ExecutionState.SUCCEEDED: "succeeded",
+    ExecutionState.FAILED: "failed",
+    ExecutionState.TIMED_OUT: "timed out",
+    ExecutionState.CANCELLED: "was cancelled",
+}
+
+
 def describe_status(run: RunStatus) -> str:
-    """How it stands and why."""
+    """Return the status and its reason."""
     if run.outcome and run.finished_at is None:
-        return f"{_end(run, 'is about to end')} Its context is being closed."
+        return f"{_end(run, _ENDING)} Its context is being closed."
     if run.cancel_requested:
         return _being_cancelled(run)
     match run.state:
@@ -70,7 +86,7 @@ def describe_status(run: RunStatus) -> str:
             | ExecutionState.TIMED_OUT
             | ExecutionState.CANCELLED
         ):
-            return _end(run, "ended")
+            return _end(run, _ENDED)
         case unknown:
             assert_never(unknown)
 
@@ -90,8 +106,8 @@ def _queued(run: RunStatus) -> str:
     if run.message:
         return f"{waits}. {sentence(run.message)}"
     if run.queue.held >= run.queue.allowed:
-        return f"{waits}: its tenant's runs hold as many as they may ({run.queue.allowed})."
-    return f"{waits}; it gets the next one that is free on a worker that fits."
+        return f"{waits}: its tenant's runs hold all of their slots ({run.queue.allowed})."
+    return f"{waits}; it gets the next free one on a suitable worker."
 
 
 def _running(run: RunStatus) -> str:
@@ -104,7 +120,7 @@ def _running(run: RunStatus) -> str:
     if step.state is not StepState.RUNNING or step.started_at is None:
         return f"The run holds a slot{_where(run)}; {name} is next."
     since = moment(step.started_at)
-    return f"The run is at {name}{_where(run)} since {since} (attempt {step.attempt})."
+    return f"The run has been at {name}{_where(run)} since {since} (attempt {step.attempt})."
 
 
 def _waiting(run: RunStatus) -> str:
@@ -121,15 +137,15 @@ def _suspended(run: RunStatus) -> str:
     return sentence(f"{waits}: {run.question}" if run.question else waits)
 
 
-def _end(run: RunStatus, ends: str) -> str:
-    how = run.outcome or run.state.value
-    told = f"The run {ends} {how.replace('_', ' ')}"
-    if how in {ExecutionState.FAILED, ExecutionState.TIMED_OUT}:
-        told += f" with {run.code}" if run.code else ""
-        told += f" at step {run.step.path}" if run.step else ""
+def _end(run: RunStatus, verbs: Mapping[str, str]) -> str:
+    outcome = run.outcome or run.state.value
+    described = f"The run {verbs[outcome]}"
+    if outcome in {ExecutionState.FAILED, ExecutionState.TIMED_OUT}:
+        described += f" with {run.code}" if run.code else ""
+        described += f" at step {run.step.path}" if run.step else ""
     if run.started_at and run.finished_at:
-        told += f" after {duration((run.finished_at - run.started_at).total_seconds())}"
-    return sentence(f"{told}: {run.message}" if run.message else told)
+        described += f" after {duration((run.finished_at - run.started_at).total_seconds())}"
+    return sentence(f"{described}: {run.message}" if run.message else described)
 
 
 # --- parts of sentences
@@ -142,5 +158,5 @@ def _until(run: RunStatus) -> str:
 
 
 def _again(step: StepStatus, at: datetime) -> str:
-    failed = f", which failed with {step.code}," if step.code else ""
-    return f" until {moment(at)} to try step {step.path}{failed} again"
+    failed = f", which failed with {step.code}" if step.code else ""
+    return f" until {moment(at)} to retry step {step.path}{failed}"

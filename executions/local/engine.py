@@ -1,23 +1,24 @@
-"""A run without a platform: a blueprint's steps, one after the other, in a runtime of this machine.
+"""The engine of `isolane run --local`: runs a blueprint's steps in order, in a runtime on this machine.
 
-Timing: background-worker, in the terminal; backoffs and pauses are really waited for. Model: sync; whoever sets
-`cancelled`, from a signal or another thread, ends it. Guarantee: nothing is stored; attempts and decisions are those of
-a worker, so that a blueprint means the same here. Failure: owns the retries; every failure of a step is its result.
+Timing: background-worker, in the terminal; backoffs and pauses take real time.
+Model: sync; setting `cancelled`, from a signal handler or another thread, ends the run.
+Guarantee: stores nothing; attempts and decisions are those of a worker, so a blueprint means the same here.
+Failure: owns the retries; every failure of a step is its result.
 """
 
 import json
 import secrets
 import threading
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from executions.blueprints.plan import PlannedStep, plan
 from executions.blueprints.schema.inputs import check_inputs
+from executions.local.listener import Clock, RunListener
+from executions.local.run import LocalRun, LocalStep
 from executions.semantics.active_run import ActiveRun
 from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
@@ -26,89 +27,20 @@ from executions.semantics.budgets import Budget
 from executions.semantics.decisions import Checkpoint
 from executions.semantics.masking import masked_inputs
 from executions.semantics.memory import ExecutionMemory, Metadata
-from executions.semantics.resource_tracker import ResourceTracker, TrackedResource
+from executions.semantics.resource_tracker import ResourceTracker
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from isolane.protocol import Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import Placement, Runtime, RuntimeBackend, RuntimeStartError
 
-TENANT = "local"  # the name that steps see; nobody else submits here, so the user's, too
+TENANT = "local"  # the tenant and the user that steps see
 CLOSE_SECONDS = 30.0
 
 
-@dataclass(kw_only=True, slots=True)
-class LocalStep:
-    """One step, as far as it has come; what is sensitive is masked."""
-
-    path: str
-    position: int
-    uses: str
-    state: StepState = StepState.PENDING
-    attempt: int = 0
-    inputs: Any = None
-    output: Any = None
-    code: str = ""
-    message: str = ""
-    cause: str = ""
-    seconds: float = 0.0  # that its attempts took
-
-
-@dataclass(kw_only=True, slots=True)
-class LocalRun:
-    """The run, as far as it has come; what is sensitive is masked."""
-
-    seed: int
-    state: ExecutionState = ExecutionState.RUNNING
-    code: str = ""
-    message: str = ""
-    inputs: dict[str, Any] = field(default_factory=dict)
-    outputs: Any = None
-    variables: dict[str, Any] = field(default_factory=dict)
-    costs: dict[str, Decimal] = field(default_factory=dict)
-    steps: list[LocalStep] = field(default_factory=list)
-    resources: list[TrackedResource] = field(
-        default_factory=list
-    )  # every handle, from first to last
-
-
-class RunListener(Protocol):
-    """Hears what happens, when it happens."""
-
-    def said(self, step: str, level: str, message: str) -> None:
-        """A step said a line."""
-
-    def progressed(self, step: str, fraction: float, message: str) -> None:
-        """A step told how far it is."""
-
-    def raised(self, step: str, trace: str) -> None:
-        """A node raised what it did not declare."""
-
-    def attempted(self, step: LocalStep) -> None:
-        """An attempt of a step has ended."""
-
-    def waits(self, seconds: float) -> None:
-        """The run waits before it goes on."""
-
-    def asks(self, step: str, question: str, expires_s: float) -> ApprovalReply | None:
-        """A person is asked; none if nobody answers in time."""
-
-
-class Clock:
-    """Time as it passes; tests bring their own."""
-
-    def now(self) -> float:
-        """Seconds, from some moment on."""
-        return time.monotonic()
-
-    def wait(self, seconds: float, cancelled: threading.Event) -> None:
-        """Let so much time pass, or less if the run is cancelled."""
-        cancelled.wait(seconds)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _At:
-    """The attempt that comes next."""
+class _NextAttempt:
+    """The next attempt."""
 
     path: str
     number: int = 1
@@ -116,7 +48,7 @@ class _At:
 
 
 class LocalEngine:
-    """Runs one blueprint once."""
+    """Run one blueprint once."""
 
     def __init__(
         self,
@@ -124,7 +56,7 @@ class LocalEngine:
         inputs: Mapping[str, Any],
         *,
         backend: RuntimeBackend,
-        watcher: RunListener,
+        listener: RunListener,
         grants: Sequence[Grant] = (),
         seed: int | None = None,
         cancelled: threading.Event | None = None,
@@ -133,20 +65,20 @@ class LocalEngine:
         check_inputs(document, dict(inputs))
         self._plan = planned = plan(document)
         self._backend = backend
-        self._watcher = watcher
+        self._listener = listener
         self._cancelled = cancelled or threading.Event()
         self._clock = clock or Clock()
         self._deadline = 0.0
         self._runtime: Runtime | None = None
         self._grants = grants
-        self._holdings = ResourceTracker(now=lambda: datetime.now(UTC))
-        self._holdings.granted(grants, steps=[step.path for step in planned.steps])
+        self._tracker = ResourceTracker(now=lambda: datetime.now(UTC))
+        self._tracker.granted(grants, steps=[step.path for step in planned.steps])
         self._epoch = 0
-        self._request_id = uuid4().hex  # as that of a request which brought none
+        self._request_id = uuid4().hex  # like that of a request without one
         metadata = Metadata(
             tenant_id=0, execution_id=uuid4(), blueprint=planned.name, blueprint_version=0
         )
-        self._resumable = ActiveRun(
+        self._active = ActiveRun(
             plan=planned,
             memory=ExecutionMemory(
                 planned, metadata=metadata, inputs=inputs, outputs={}, variables={}
@@ -156,11 +88,11 @@ class LocalEngine:
             isolation=backend.level,
             seal=lambda _value: b"",  # nothing is stored
         )
-        self._resumable.memory.masker.learn_secrets(
+        self._active.memory.masker.learn_secrets(
             secret for grant in grants for secret in grant.secrets.values()
         )
         self._run = LocalRun(
-            seed=self._resumable.seed,
+            seed=self._active.seed,
             inputs=masked_inputs(inputs, planned.sensitive_inputs),
             steps=[
                 LocalStep(path=step.path, position=step.position, uses=step.uses)
@@ -169,29 +101,29 @@ class LocalEngine:
         )
 
     def run(self) -> LocalRun:
-        """Run it to its end."""
+        """Run the blueprint to its end."""
         self._deadline = self._clock.now() + self._plan.timeout_s
-        at: _At | None = _At(path=self._plan.steps[0].path)
+        at: _NextAttempt | None = _NextAttempt(path=self._plan.steps[0].path)
         try:
             while at is not None:
                 at = self._advance(at)
         finally:
             self._close()
         self._settle()
-        self._run.resources = list(self._holdings.unwritten())
+        self._run.resources = list(self._tracker.unwritten())
         return self._run
 
-    def _advance(self, at: _At) -> _At | None:
-        """Make one attempt; returns the one that follows, if any."""
+    def _advance(self, at: _NextAttempt) -> _NextAttempt | None:
+        """Make one attempt; return the next one, if any."""
         if self._ended_by_cancel():
             return None
-        concluded = self._attempt(at)
-        if concluded.decided.state is StepState.SUSPENDED:
-            reply = self._asked(at, concluded)
+        outcome = self._attempt(at)
+        if outcome.decided.state is StepState.SUSPENDED:
+            reply = self._ask(at, outcome)
             if self._ended_by_cancel():
                 return None
-            concluded = self._answered(at, concluded, reply)
-        decided, record = concluded.decided, concluded.record
+            outcome = self._answer(at, outcome, reply)
+        decided, record = outcome.decided, outcome.record
         if decided.outcome is not None:
             self._end(decided.outcome, record.run_code, record.run_message)
             return None
@@ -199,9 +131,9 @@ class LocalEngine:
         if decided.state is StepState.RETRYING:
             failure = Failure(code=record.code, message=record.message)
             recovers_from = failure if decided.recovering else None
-            return _At(path=at.path, number=at.number + 1, failure=recovers_from)
+            return _NextAttempt(path=at.path, number=at.number + 1, failure=recovers_from)
         if decided.next_step:
-            return _At(path=decided.next_step)
+            return _NextAttempt(path=decided.next_step)
         if not self._ended_by_cancel():
             self._end(ExecutionState.SUCCEEDED)
         return None
@@ -212,106 +144,108 @@ class LocalEngine:
         return self._cancelled.is_set()
 
     # --- one attempt
-    def _attempt(self, at: _At) -> AttemptOutcome:
-        attempt = Attempt(self._resumable, at.path, number=at.number, recovers_from=at.failure)
+    def _attempt(self, at: _NextAttempt) -> AttemptOutcome:
+        attempt = Attempt(self._active, at.path, number=at.number, recovers_from=at.failure)
         began = self._clock.now()
-        concluded = self._concluded(attempt, at)
-        self._note(concluded, self._clock.now() - began)
-        return concluded
+        outcome = self._run_attempt(attempt, at)
+        self._update(outcome, self._clock.now() - began)
+        return outcome
 
-    def _concluded(self, attempt: Attempt, at: _At) -> AttemptOutcome:
+    def _run_attempt(self, attempt: Attempt, at: _NextAttempt) -> AttemptOutcome:
         if self._clock.now() >= self._deadline:
             return attempt.overdue()
         prepared = attempt.prepare()
         if prepared is None:
             return attempt.skipped()
         if isinstance(prepared, StepResult):
-            return attempt.concluded(prepared)
+            return attempt.finish(prepared)
         try:
             runtime = self._open()
         except RuntimeStartError as error:
-            return attempt.concluded(_failed(at, Code.RESOURCE_ERROR, str(error)))
-        return self._ran(attempt, prepared, runtime)
+            return attempt.finish(_failed(at, Code.RESOURCE_ERROR, str(error)))
+        return self._run_step(attempt, prepared, runtime)
 
-    def _ran(self, attempt: Attempt, frame: Run, runtime: Runtime) -> AttemptOutcome:
-        step, said = attempt.step, AttemptOutput(now=lambda: datetime.now(UTC))
+    def _run_step(self, attempt: Attempt, frame: Run, runtime: Runtime) -> AttemptOutcome:
+        step, output = attempt.step, AttemptOutput(now=lambda: datetime.now(UTC))
         result = runtime.run(
             frame,
             deadline=min(self._clock.now() + step.timeout_s, self._deadline),
             cancelled=self._cancelled,
-            on_frame=lambda heard: self._hear(heard, step, said),
+            on_frame=lambda received: self._receive(received, step, output),
         )
         over = result.code is Code.TIMEOUT and self._clock.now() >= self._deadline
-        concluded = attempt.concluded(result, said, run_is_over=over)
-        for line in concluded.record.lines:
-            self._watcher.said(step.path, line.level, line.message)
+        outcome = attempt.finish(result, output, run_is_over=over)
+        for line in outcome.record.lines:
+            self._listener.log_line(step.path, line.level, line.message)
         if result.trace:
-            self._watcher.raised(step.path, self._masked(result.trace))
-        return concluded
+            self._listener.error(step.path, self._masked(result.trace))
+        return outcome
 
-    def _asked(self, at: _At, asked: AttemptOutcome) -> ApprovalReply | None:
-        """While a person is asked the context is gone, and the run's time stands."""
+    def _ask(self, at: _NextAttempt, asked: AttemptOutcome) -> ApprovalReply | None:
+        """Ask a person; meanwhile the context is closed and the run's timeout is suspended."""
         self._close()
         began = self._clock.now()
-        reply = self._watcher.asks(at.path, asked.record.question, asked.decided.pause_s)
+        reply = self._listener.ask(at.path, asked.record.question, asked.decided.pause_s)
         self._deadline += self._clock.now() - began
         return reply
 
-    def _answered(
-        self, at: _At, asked: AttemptOutcome, reply: ApprovalReply | None
+    def _answer(
+        self, at: _NextAttempt, asked: AttemptOutcome, reply: ApprovalReply | None
     ) -> AttemptOutcome:
-        attempt = Attempt(self._resumable, at.path, number=at.number, recovers_from=at.failure)
-        concluded = attempt.answered(reply, "Nobody answered.")
-        self._note(concluded, 0.0, inputs=asked.record.inputs)
-        return concluded
+        attempt = Attempt(self._active, at.path, number=at.number, recovers_from=at.failure)
+        outcome = attempt.answered(reply, "Nobody answered.")
+        self._update(outcome, 0.0, inputs=asked.record.inputs)
+        return outcome
 
-    def _hear(self, frame: Log | Progress | Cost, step: PlannedStep, said: AttemptOutput) -> None:
-        said.hear(frame)
-        if step.sensitive:
-            return  # what it marks is known at its end only: until then its lines are kept
-        masker = self._resumable.memory.masker
-        for line in said.take_lines():
-            self._watcher.said(step.path, line.level, line.masked_by(masker).message)
-        if isinstance(frame, Progress):
-            self._watcher.progressed(step.path, frame.fraction, self._masked(frame.message))
-
-    def _note(
-        self, concluded: AttemptOutcome, seconds: float, *, inputs: str | None = None
+    def _receive(
+        self, frame: Log | Progress | Cost, step: PlannedStep, output: AttemptOutput
     ) -> None:
-        run, record, memory = self._run, concluded.record, self._resumable.memory
+        output.add(frame)
+        if step.sensitive:
+            return  # its sensitive values are known only at its end: keep the lines until then
+        masker = self._active.memory.masker
+        for line in output.take_lines():
+            self._listener.log_line(step.path, line.level, line.masked_by(masker).message)
+        if isinstance(frame, Progress):
+            self._listener.progress(step.path, frame.fraction, self._masked(frame.message))
+
+    def _update(
+        self, outcome: AttemptOutcome, seconds: float, *, inputs: str | None = None
+    ) -> None:
+        run, record, memory = self._run, outcome.record, self._active.memory
         step = run.steps[self._plan.step(record.path).position]
-        step.state, step.attempt = concluded.decided.state, record.attempt
+        step.state, step.attempt = outcome.decided.state, record.attempt
         step.inputs, step.output = _value(inputs or record.inputs), _value(record.output)
         step.code, step.message, step.cause = record.code, record.message, record.cause
         step.seconds += seconds
         if record.costs:
-            run.costs = self._resumable.budget.run_spent = dict(record.run_costs)
+            run.costs = self._active.budget.run_spent = dict(record.run_costs)
         if record.outputs is not None:
             run.outputs = _value(record.outputs)
         run.variables = memory.shown_variables()
-        self._watcher.attempted(step)
+        self._listener.attempt_finished(step)
 
     # --- between attempts
     def _wait(self, decided: Checkpoint) -> None:
-        """A short backoff is waited for with the context open; else the context goes, and the run's time stands."""
+        """Wait with the context open if it is short; else close it and suspend the run's timeout."""
         if parked := decided.wake_s:
             self._close()
             began = self._clock.now()
-            self._pass(parked)
+            self._sleep(parked)
             self._deadline += self._clock.now() - began
         elif decided.retry_s:
-            self._pass(min(decided.retry_s, self._deadline - self._clock.now()))
+            self._sleep(min(decided.retry_s, self._deadline - self._clock.now()))
 
-    def _pass(self, seconds: float) -> None:
+    def _sleep(self, seconds: float) -> None:
         if seconds > 0:
-            self._watcher.waits(seconds)
+            self._listener.waiting(seconds)
             self._clock.wait(seconds, self._cancelled)
 
     def _end(self, outcome: ExecutionState, code: str = "", message: str = "") -> None:
         self._run.state, self._run.code, self._run.message = outcome, code, message
 
     def _settle(self) -> None:
-        """What did not come to its end has one now, as when a worker closes a run."""
+        """Give unfinished steps their final states, as when a worker closes a run."""
         cancelled = self._run.state is ExecutionState.CANCELLED
         for step in self._run.steps:
             if step.state is StepState.PENDING:
@@ -328,13 +262,13 @@ class LocalEngine:
         placement = Placement(
             tenant_id=TENANT,
             tenant_number=0,
-            execution_id=str(self._resumable.memory.metadata.execution_id),
+            execution_id=str(self._active.memory.metadata.execution_id),
             epoch=self._epoch,
             user_id=TENANT,
             request_id=self._request_id,
         )
         self._runtime = self._backend.start(
-            placement, grants=self._grants, on_resource=self._hear_resource
+            placement, grants=self._grants, on_resource=self._track_resource
         )
         self._runtime.open()
         return self._runtime
@@ -342,18 +276,20 @@ class LocalEngine:
     def _close(self) -> None:
         if self._runtime is not None:
             for error in self._runtime.close(CLOSE_SECONDS):
-                self._watcher.said("", "warning", self._masked(f"closing the context: {error}"))
+                self._listener.log_line(
+                    "", "warning", self._masked(f"closing the context: {error}")
+                )
             self._runtime = None
-            self._holdings.killed()
+            self._tracker.killed()
 
-    def _hear_resource(self, frame: Resource) -> None:
-        self._holdings.hear(replace(frame, error=self._masked(frame.error)))
+    def _track_resource(self, frame: Resource) -> None:
+        self._tracker.hear(replace(frame, error=self._masked(frame.error)))
 
     def _masked(self, text: str) -> str:
-        return self._resumable.memory.masker.mask(text)
+        return self._active.memory.masker.mask(text)
 
 
-def _failed(at: _At, code: Code, message: str) -> StepResult:
+def _failed(at: _NextAttempt, code: Code, message: str) -> StepResult:
     return StepResult.failed(step=at.path, attempt=at.number, code=code, message=message)
 
 

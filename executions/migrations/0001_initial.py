@@ -112,7 +112,10 @@ class Migration(migrations.Migration):
                 (
                     "worker",
                     models.CharField(
-                        blank=True, default="", help_text="Where it ran last.", max_length=200
+                        blank=True,
+                        default="",
+                        help_text="The worker it ran on last.",
+                        max_length=200,
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

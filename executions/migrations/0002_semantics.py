@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
             field=models.JSONField(
                 db_default=models.Value({}, models.JSONField()),
                 default=dict,
-                help_text="What all attempts cost together, by kind.",
+                help_text="Costs of all attempts, by kind.",
             ),
         ),
         migrations.AddField(
@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
             model_name="execution",
             name="outputs",
             field=models.JSONField(
-                help_text="What the blueprint's outputs came to; sensitive values masked.",
+                help_text="The resolved outputs; sensitive values masked.",
                 null=True,
             ),
         ),
@@ -173,9 +173,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="execution",
             name="wake_at",
-            field=models.DateTimeField(
-                help_text="Until when it waits, without a slot, before it goes on.", null=True
-            ),
+            field=models.DateTimeField(help_text="End of its wait without a slot.", null=True),
         ),
         migrations.AddField(
             model_name="step",
@@ -188,13 +186,15 @@ class Migration(migrations.Migration):
             model_name="step",
             name="recovering",
             field=models.BooleanField(
-                db_default=False, default=False, help_text="What runs next is its recovery node."
+                db_default=False,
+                default=False,
+                help_text="The next attempt runs its recovery node.",
             ),
         ),
         migrations.AddField(
             model_name="step",
             name="retry_at",
-            field=models.DateTimeField(help_text="Not to be tried again before.", null=True),
+            field=models.DateTimeField(help_text="Earliest time of the next attempt.", null=True),
         ),
         migrations.AddField(
             model_name="step",

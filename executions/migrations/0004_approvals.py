@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default="",
                 default="",
-                help_text="What a person is asked, until `wake_at`.",
+                help_text="Question to a person, open until `wake_at`.",
             ),
         ),
         migrations.CreateModel(
@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                 (
                     "answered_at",
                     models.DateTimeField(
-                        help_text="Or when it expired or was withdrawn.", null=True
+                        help_text="Time of the answer, the expiry or the withdrawal.", null=True
                     ),
                 ),
                 ("answered_by", models.CharField(blank=True, default="", max_length=200)),

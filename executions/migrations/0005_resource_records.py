@@ -22,13 +22,15 @@ class Migration(migrations.Migration):
                 ),
                 ("epoch", models.IntegerField()),
                 ("resource_id", models.TextField()),
-                ("name", models.TextField(help_text="As the blueprint calls it.")),
+                ("name", models.TextField(help_text="Its name in the blueprint.")),
                 ("type", models.TextField()),
                 ("definition", models.TextField()),
                 (
                     "step",
                     models.TextField(
-                        blank=True, default="", help_text="That opened it; else the context."
+                        blank=True,
+                        default="",
+                        help_text="The step that opened it; empty if the context did.",
                     ),
                 ),
                 ("opened_at", models.DateTimeField()),
@@ -36,7 +38,7 @@ class Migration(migrations.Migration):
                 (
                     "ended",
                     models.TextField(
-                        blank=True, default="", help_text="How; nothing while it is open."
+                        blank=True, default="", help_text="How it ended; empty while it is open."
                     ),
                 ),
                 ("error", models.TextField(blank=True, default="", help_text="Secrets masked.")),

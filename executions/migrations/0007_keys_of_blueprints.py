@@ -18,7 +18,9 @@ class Migration(migrations.Migration):
             model_name="execution",
             name="key_blueprint",
             field=models.BigIntegerField(
-                db_default=0, default=0, help_text="The blueprint that its key counts for, if any."
+                db_default=0,
+                default=0,
+                help_text="The blueprint in which its key is unique, if it has one.",
             ),
         ),
         migrations.RunSQL(KEEP_KEYS, migrations.RunSQL.noop),

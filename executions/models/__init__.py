@@ -1,4 +1,4 @@
-"""Tables of one tenant: what it may run, what ran, what it had and cost, what people were asked."""
+"""Tables of one tenant: blueprints, runs, steps, events, logs, resources, costs, questions."""
 
 from executions.models.approval import Approval, ApprovalState
 from executions.models.blueprint import Blueprint, BlueprintVersion

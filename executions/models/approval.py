@@ -1,4 +1,4 @@
-"""What a person was asked on behalf of a run, and what came of it."""
+"""A question to a person on behalf of a run, and its answer."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from executions.models.execution import Execution
 
 
 class ApprovalState(models.TextChoices):
-    """Where a question stands."""
+    """The states of a question."""
 
     OPEN = "open"
     APPROVED = "approved"
@@ -19,7 +19,7 @@ class ApprovalState(models.TextChoices):
 class Approval(models.Model):
     """One question of one run, numbered per run; written by executions.transitions alone.
 
-    It is made when its run is suspended: nobody can answer a run whose context is open.
+    It is created when its run is suspended: a run whose context is open cannot be answered.
     """
 
     execution = models.ForeignKey(
@@ -31,7 +31,9 @@ class Approval(models.Model):
     state = models.TextField(choices=ApprovalState.choices, default=ApprovalState.OPEN)
     asked_at = models.DateTimeField()
     expires_at = models.DateTimeField()
-    answered_at = models.DateTimeField(null=True, help_text="Or when it expired or was withdrawn.")
+    answered_at = models.DateTimeField(
+        null=True, help_text="Time of the answer, the expiry or the withdrawal."
+    )
     answered_by = models.CharField(max_length=200, blank=True, default="")
     comment = models.TextField(blank=True, default="", help_text="Sensitive values masked.")
 

@@ -1,4 +1,4 @@
-"""What steps cost."""
+"""Costs of steps."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from executions.models.execution import Execution
 
 
 class CostRecord(models.Model):
-    """What one attempt of one step reported of one kind; written with its checkpoint, so exactly once."""
+    """The cost of one kind that one attempt reported; written with its checkpoint, so exactly once."""
 
     execution = models.ForeignKey(
         Execution, on_delete=models.CASCADE, related_name="cost_records", db_index=False
@@ -29,7 +29,7 @@ class CostRecord(models.Model):
 
 
 class MonthlyCost(models.Model):
-    """What the tenant's runs cost in a calendar month (UTC), by kind: what its budget is compared with."""
+    """The costs of the tenant's runs in a calendar month (UTC), by kind; compared with its budget."""
 
     month = models.DateField()
     kind = models.CharField(max_length=40)

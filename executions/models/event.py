@@ -1,4 +1,4 @@
-"""What happened to an execution, in order."""
+"""The events of an execution, in order."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from executions.models.execution import Execution
 
 
 class ExecutionEvent(models.Model):
-    """Append-only, numbered per execution. Partitioned by time, so that old ones are dropped and not deleted."""
+    """One event. Append-only, numbered per execution. Partitioned by time: old partitions are dropped, not deleted."""
 
     pk = models.CompositePrimaryKey("execution_id", "sequence", "at")
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="events")

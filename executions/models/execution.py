@@ -12,30 +12,30 @@ from executions.states import TERMINAL_EXECUTION, ExecutionState
 
 
 class Execution(models.Model):
-    """What was asked for and how it stands; written by executions.transitions alone."""
+    """A request and its current state; written by executions.transitions alone."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     blueprint_version = models.ForeignKey(
         BlueprintVersion, on_delete=models.PROTECT, related_name="executions"
     )
     state = models.TextField(choices=ExecutionState.choices, default=ExecutionState.QUEUED)
-    # How the run will end, set by its last checkpoint; the state follows once its context is gone.
+    # The state in which the run will end, set by its last checkpoint; the state follows once its context is closed.
     outcome = models.TextField(blank=True, default="")
     code = models.CharField(max_length=40, blank=True, default="")
     message = models.TextField(blank=True, default="")
-    # What is marked sensitive is masked here; the whole is sealed beside it.
+    # Sensitive values are masked here; the whole is sealed beside it.
     inputs = models.JSONField(default=dict)
     sealed_inputs = models.BinaryField(null=True)
     variables = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     sealed_variables = models.BinaryField(null=True)
     outputs = models.JSONField(
-        null=True, help_text="What the blueprint's outputs came to; sensitive values masked."
+        null=True, help_text="The resolved outputs; sensitive values masked."
     )
     labels = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
     costs = models.JSONField(
         default=dict,
         db_default=Value({}, models.JSONField()),
-        help_text="What all attempts cost together, by kind.",
+        help_text="Costs of all attempts, by kind.",
     )
     seed = models.BigIntegerField()
     express = models.BooleanField(default=False, db_default=False)
@@ -54,28 +54,31 @@ class Execution(models.Model):
     announced_epoch = models.IntegerField(
         default=0, db_default=0, help_text="The newest placement that its events name."
     )
-    wake_at = models.DateTimeField(
-        null=True, help_text="Until when it waits, without a slot, before it goes on."
-    )
+    wake_at = models.DateTimeField(null=True, help_text="End of its wait without a slot.")
     question = models.TextField(
-        default="", db_default="", blank=True, help_text="What a person is asked, until `wake_at`."
+        default="",
+        db_default="",
+        blank=True,
+        help_text="Question to a person, open until `wake_at`.",
     )
     losses = models.IntegerField(
         default=0, help_text="Placements lost in a row without a checkpoint between them."
     )
     requested_by = models.CharField(max_length=200)
     request_id = models.CharField(max_length=64, default="", db_default="", blank=True)
-    # The key under which it was submitted, for which blueprint, and the hash of what was submitted with it.
+    # The key it was submitted with, the blueprint of that key, and the hash of the request.
     idempotency_key = models.CharField(max_length=200, default="", db_default="", blank=True)
     key_blueprint = models.BigIntegerField(
-        default=0, db_default=0, help_text="The blueprint that its key counts for, if any."
+        default=0,
+        db_default=0,
+        help_text="The blueprint in which its key is unique, if it has one.",
     )
     request_hash = models.CharField(max_length=64, default="", db_default="", blank=True)
     replay_of = models.UUIDField(
         null=True, help_text="The run whose seed and inputs it repeats, to compare."
     )
     worker = models.CharField(
-        max_length=200, blank=True, default="", help_text="Where it ran last."
+        max_length=200, blank=True, default="", help_text="The worker it ran on last."
     )
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
@@ -115,5 +118,5 @@ class Execution(models.Model):
 
     @property
     def public_id(self) -> str:
-        """The id as people see it."""
+        """The id in API, CLI and logs."""
         return f"exec_{self.id}"

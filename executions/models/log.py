@@ -1,4 +1,4 @@
-"""What a step said."""
+"""Log lines of steps."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from executions.models.execution import Execution
 
 
 class StepLog(models.Model):
-    """One line, numbered per execution; capped per attempt, sensitive values masked. Partitioned as events are."""
+    """One line, numbered per execution; capped per attempt, sensitive values masked. Partitioned like events."""
 
     pk = models.CompositePrimaryKey("execution_id", "number", "at")
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="logs")

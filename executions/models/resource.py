@@ -1,4 +1,4 @@
-"""What a run had of its resources."""
+"""The resources that a run has used."""
 
 from django.db import models
 
@@ -10,20 +10,24 @@ ENDS = [ended.value for ended in Disposition if ended]
 
 
 class ResourceRecord(models.Model):
-    """One handle or one issued thing of one run, from first to last; written by executions.transitions alone."""
+    """One handle or one issued credential of one run, from open to close; written by executions.transitions alone."""
 
     execution = models.ForeignKey(
         Execution, on_delete=models.CASCADE, related_name="resource_records", db_index=False
     )
     epoch = models.IntegerField()
     resource_id = models.TextField()
-    name = models.TextField(help_text="As the blueprint calls it.")
+    name = models.TextField(help_text="Its name in the blueprint.")
     type = models.TextField()
     definition = models.TextField()
-    step = models.TextField(blank=True, default="", help_text="That opened it; else the context.")
+    step = models.TextField(
+        blank=True, default="", help_text="The step that opened it; empty if the context did."
+    )
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
-    ended = models.TextField(blank=True, default="", help_text="How; nothing while it is open.")
+    ended = models.TextField(
+        blank=True, default="", help_text="How it ended; empty while it is open."
+    )
     error = models.TextField(blank=True, default="", help_text="Secrets masked.")
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Sealing: what is marked sensitive is encrypted before it is stored."""
+"""Sealing: encryption of sensitive values before they are stored."""
 
 import functools
 import json
@@ -13,13 +13,13 @@ from isolane.protocol import dump
 
 
 class SealBroken(IsolaneError):
-    """Sealed data was found where it does not belong."""
+    """Sealed data of another execution was found."""
 
     code = "seal_broken"
 
 
 class NoEncryptionKey(Unavailable):
-    """Sensitive values cannot be taken, since they could not be stored."""
+    """Sensitive values cannot be accepted because they could not be stored."""
 
     code = "no_encryption_key"
 
@@ -30,7 +30,7 @@ def seal(execution_id: UUID, value: Any) -> bytes:
 
 
 def unseal(execution_id: UUID, sealed: bytes) -> Any:
-    """Decrypt what was sealed for this execution, and for no other."""
+    """Decrypt a value that was sealed for this execution; refuse one that was sealed for another."""
     owner, value = json.loads(_ring(tuple(settings.ENCRYPTION_KEYS)).decrypt(sealed))
     if owner != str(execution_id):
         raise SealBroken(f"Sealed data of another execution was found at exec_{execution_id}.")

@@ -8,9 +8,9 @@ from executions.states import StepState
 
 
 class Step(models.Model):
-    """Written by executions.transitions alone."""
+    """One step; written by executions.transitions alone."""
 
-    # Its own index would repeat the beginning of step_path_once.
+    # An index of its own would repeat the beginning of step_path_once.
     execution = models.ForeignKey(
         Execution, on_delete=models.CASCADE, related_name="steps", db_index=False
     )
@@ -23,17 +23,17 @@ class Step(models.Model):
     inputs = models.JSONField(
         null=True, help_text="The parameters of its last attempt; sensitive values masked."
     )
-    # What is marked sensitive is masked here; the whole is sealed beside it.
+    # Sensitive values are masked here; the whole is sealed beside it.
     output = models.JSONField(null=True)
     sealed_output = models.BinaryField(null=True)
     code = models.CharField(max_length=40, blank=True, default="")
     message = models.TextField(blank=True, default="")
     cause = models.TextField(blank=True, default="")
-    retry_at = models.DateTimeField(null=True, help_text="Not to be tried again before.")
+    retry_at = models.DateTimeField(null=True, help_text="Earliest time of the next attempt.")
     recovering = models.BooleanField(
-        default=False, db_default=False, help_text="What runs next is its recovery node."
+        default=False, db_default=False, help_text="The next attempt runs its recovery node."
     )
-    # Says, after a lost connection, whether the checkpoint was written.
+    # Shows after a lost connection whether the checkpoint was written.
     token = models.UUIDField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

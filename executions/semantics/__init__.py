@@ -1,1 +1,1 @@
-"""What a run means: memory, attempts, decisions, costs, seeds. No I/O; workers and `isolane run --local` share it."""
+"""The meaning of a run: memory, attempts, decisions, costs, seeds. No I/O; workers and `run --local` share it."""

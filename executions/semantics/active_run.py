@@ -1,4 +1,4 @@
-"""What is kept of a run while it is at work. Pure."""
+"""A run that is loaded for work. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from executions.semantics.memory import ExecutionMemory
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActiveRun:
-    """What it takes to go on with a run."""
+    """Everything needed to continue a run."""
 
     plan: Plan
     memory: ExecutionMemory
     budget: Budget
     seed: int
     isolation: str
-    seal: Callable[[Any], bytes]  # encrypts what is stored of it
+    seal: Callable[[Any], bytes]  # encrypts values before they are stored
     requested_by: str = ""
     request_id: str = ""
-    # Of a replay: what the steps of the original came to.
+    # For a replay: the outputs of the original run's steps.
     original: dict[str, Any] | None = None

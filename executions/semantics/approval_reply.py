@@ -1,4 +1,4 @@
-"""What a person answers. Pure."""
+"""A person's answer to a question. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApprovalReply:
-    """To the question of one step."""
+    """The answer to one step's question."""
 
     approved: bool
-    by: str  # who answered
+    by: str  # the person
     comment: str = ""
 
     @property
     def output(self) -> dict[str, Any]:
-        """What the step comes to."""
+        """The output of the step that asked."""
         return {"approved": self.approved, "by": self.by, "comment": self.comment}

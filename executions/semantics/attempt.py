@@ -1,8 +1,9 @@
-"""One attempt of a step: what it is given, and what its result comes to. No I/O.
+"""One attempt of a step, from its parameters to its record. No I/O; a worker and `isolane run --local` share it.
 
-Timing: background-worker. Model: sync. Guarantee: deterministic; the same memory and seed prepare the same attempt.
-Failure: every way to fail becomes a StepResult. A worker and `isolane run --local` share this, so that a blueprint
-means the same in both.
+Timing: background-worker.
+Model: sync.
+Guarantee: deterministic; the same memory and seed prepare the same attempt.
+Failure: every failure becomes a StepResult.
 """
 
 from collections.abc import Mapping
@@ -11,17 +12,16 @@ from decimal import Decimal
 from typing import Any
 
 from executions.blueprints.errors import BadReference
-from executions.blueprints.expressions.resolution import evaluation_work, holds, resolve
-from executions.blueprints.plan import Guarantee, PlannedStep
-from executions.blueprints.work import Work
+from executions.blueprints.expressions.resolution import holds, resolve
+from executions.blueprints.plan import PlannedStep
 from executions.semantics.active_run import ActiveRun
 from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.attempt_output import AttemptOutput
 from executions.semantics.attempt_record import AttemptRecord, LogLine
-from executions.semantics.canonical_json import loads
 from executions.semantics.decisions import Checkpoint, after_skip, after_step
-from executions.semantics.masking import MASK
+from executions.semantics.result_rules import broken_rule
 from executions.semantics.seeds import derive_seed
+from executions.semantics.shown_values import shown_values
 from executions.states import ExecutionState
 from isolane.protocol import Run, dump
 from isolane.results import Code, StepResult
@@ -32,7 +32,7 @@ OVERDUE = "The run was ended at its own timeout."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """What a recovery node recovers from."""
+    """The failure of a step that its recovery node handles."""
 
     code: str
     message: str
@@ -40,7 +40,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptOutcome:
-    """What is written, and what follows."""
+    """The result of an attempt, the record to store, and the decision that follows."""
 
     result: StepResult
     record: AttemptRecord
@@ -48,7 +48,7 @@ class AttemptOutcome:
 
 
 class Attempt:
-    """Prepared before the runtime is asked, concluded after it has answered."""
+    """One attempt: `prepare` it before the runtime runs it, `finish` it afterwards."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Attempt:
         self._shown: Any = None
 
     def prepare(self) -> Run | StepResult | None:
-        """What to ask the runtime for; a result if it must not be asked, none if the step is skipped."""
-        scope = self._scope(self._run.memory.scope())
+        """Return the frame for the runtime, a result if the step must not run, or None if it is skipped."""
+        scope = {**self._run.memory.scope(), **self._error_root()}
         try:
             if self._is_skipped(scope):
                 return None
             if spent := self._run.budget.spent_up():
                 return self._failed(Code.BUDGET_EXCEEDED, spent)
-            return self._prepared(scope)
+            return self._frame(scope)
         except BadReference as bad:
             return self._failed(Code.POLICY_VIOLATION, bad.detail)
 
@@ -82,11 +82,11 @@ class Attempt:
         when = self.step.when
         return self._recovers_from is None and when is not None and not holds(when, scope)
 
-    def _prepared(self, scope: Mapping[str, Any]) -> Run:
+    def _frame(self, scope: Mapping[str, Any]) -> Run:
         step = self.step
         uses, declared = self._called()
         parameters = resolve(declared, scope, "recover.with" if self._recovers_from else "with")
-        self._shown = self._shown_parameters(declared, parameters)
+        self._shown = self._shown_values(declared, parameters)
         return Run(
             step=step.path,
             uses=uses,
@@ -103,24 +103,16 @@ class Attempt:
         called = recovery or self.step
         return called.uses, dict(called.parameters)
 
-    def _scope(self, scope: dict[str, Any]) -> dict[str, Any]:
+    def _error_root(self) -> dict[str, Any]:
+        """The root `error`, which only the parameters of a recovery node may refer to."""
         failure = self._recovers_from
         if failure is None:
-            return scope
+            return {}
         error = {"code": failure.code, "message": failure.message, "step": self.step.path}
-        return {**scope, "error": error}
+        return {"error": error}
 
-    def _shown_parameters(self, declared: Mapping[str, Any], real: Mapping[str, Any]) -> Any:
-        memory = self._run.memory
-        if not memory.has_sensitive:
-            return memory.masker.masked_items(real) if memory.masker.has_secrets else real
-        scope = self._scope(memory.shown_scope())
-        work = evaluation_work()
-        resolved = {
-            name: _not_missing(_shown(value, scope, work), real[name])
-            for name, value in declared.items()
-        }
-        return memory.masker.masked_items(resolved)
+    def _shown_values(self, declared: Mapping[str, Any], real: Mapping[str, Any]) -> Any:
+        return shown_values(self._run.memory, declared, real, self._error_root())
 
     def _key(self, scope: Mapping[str, Any]) -> str:
         if self.step.idempotency_key is None:
@@ -131,39 +123,39 @@ class Attempt:
 
     # --- after the runtime has answered
     def skipped(self) -> AttemptOutcome:
-        """The step's condition did not hold."""
+        """End the attempt because the step's condition did not hold."""
         result = StepResult.succeeded(step=self.step.path, attempt=self._number, output=None)
-        return self._concluded(result, after_skip(self._run.plan, self.step.path))
+        return self._record(result, after_skip(self._run.plan, self.step.path))
 
-    def cut(self, decided: Checkpoint) -> AttemptOutcome:
-        """Its worker was lost in the middle, and it may not run again."""
-        unknown = self._failed(Code.OUTCOME_UNKNOWN, "Cut in the middle; it may not run again.")
-        return self._concluded(unknown, decided, unbilled=True)
+    def interrupted(self, decided: Checkpoint) -> AttemptOutcome:
+        """End an attempt whose worker was lost while it ran and that may not run again."""
+        unknown = self._failed(Code.OUTCOME_UNKNOWN, "Interrupted; it may not run again.")
+        return self._record(unknown, decided, unbilled=True)
 
     def overdue(self) -> AttemptOutcome:
-        """The run has used up its own time before the step could begin."""
-        return self.concluded(self._failed(Code.TIMEOUT, OVERDUE), run_is_over=True)
+        """End the attempt because the run's own timeout passed before the step could begin."""
+        return self.finish(self._failed(Code.TIMEOUT, OVERDUE), run_is_over=True)
 
     def answered(self, reply: ApprovalReply | None, silence: str) -> AttemptOutcome:
-        """A person has answered what the attempt asked; or nobody has, and the step fails with this message."""
+        """End the attempt with a person's reply; without one the step fails with the message `silence`."""
         if reply is None:
-            return self.concluded(self._failed(Code.TIMEOUT, silence))
+            return self.finish(self._failed(Code.TIMEOUT, silence))
         result = StepResult.succeeded(
             step=self.step.path, attempt=self._number, output=reply.output
         )
-        return self.concluded(result)
+        return self.finish(result)
 
-    def concluded(
-        self, result: StepResult, said: AttemptOutput | None = None, *, run_is_over: bool = False
+    def finish(
+        self, result: StepResult, output: AttemptOutput | None = None, *, run_is_over: bool = False
     ) -> AttemptOutcome:
-        """What a result comes to: checked against the run's limits, decided upon, remembered and masked."""
+        """Check a result against the run's limits, decide on it, remember and mask it."""
         self._run.memory.learn(self.step.path, result.output, result.variables)
         if run_is_over and result.code is Code.TIMEOUT:
             result = replace(result, message=OVERDUE)
-        if said and (refused := said.refused or self._refused_kinds(said)):
+        if output and (refused := output.refused or self._refused_kinds(output)):
             result = self._failed(Code.POLICY_VIOLATION, refused)
-        output = dump(result.output) if result.code is None else b""
-        result = self._checked(result, output)
+        returned = dump(result.output) if result.code is None else b""
+        result = self._checked(result, returned)
         decided = after_step(
             self._run.plan,
             result,
@@ -172,63 +164,35 @@ class Attempt:
             run_is_over=run_is_over,
         )
         if result.code is not None:
-            return self._concluded(result, decided, said=said, run_is_over=run_is_over)
-        self._run.memory.remember(self.step.path, output, result.variables)
-        return self._concluded(result, decided, None if result.question else output, said)
+            return self._record(result, decided, output=output, run_is_over=run_is_over)
+        self._run.memory.remember(self.step.path, returned, result.variables)
+        return self._record(result, decided, None if result.question else returned, output)
 
-    def _checked(self, result: StepResult, output: bytes) -> StepResult:
+    def _checked(self, result: StepResult, returned: bytes) -> StepResult:
         if result.code is not None:
             return result
-        if excess := self._run.memory.excess(self.step.path, output, result.variables):
-            return self._failed(Code.OUTPUT_TOO_LARGE, excess)
-        if refused := self._leaks(output, result):
-            return self._failed(Code.POLICY_VIOLATION, refused)
-        asks, declared = bool(result.question), self.step.guarantee
-        if declared is Guarantee.DETERMINISTIC and not asks and self._differs(output):
-            return self._failed(
-                Code.POLICY_VIOLATION,
-                "The step is declared deterministic, but its output differs from the original run's.",
-            )
-        return result
+        broken = broken_rule(self._run, self.step, result, returned)
+        return self._failed(*broken) if broken else result
 
-    def _leaks(self, output: bytes, result: StepResult) -> str:
-        """Say that a resource's secret would be kept, if so; a guard against accidents, not against malice."""
-        masker = self._run.memory.masker
-        if not masker.has_secrets:
-            return ""
-        kept = {"output": output.decode()}
-        if result.variables:
-            kept["variables"] = _json(result.variables)
-        found = [name for name, text in kept.items() if masker.holds_secret(text)]
-        if not found:
-            return ""
-        return f"The step's {' and '.join(found)} contain a secret of a resource; nothing of it was kept."
-
-    def _differs(self, output: bytes) -> bool:
-        original = self._run.original
-        if original is None or self.step.path not in original:
-            return False
-        return bool(original[self.step.path] != loads(output))
-
-    def _concluded(
+    def _record(
         self,
         result: StepResult,
         decided: Checkpoint,
-        output: bytes | None = None,
-        said: AttemptOutput | None = None,
+        returned: bytes | None = None,
+        output: AttemptOutput | None = None,
         *,
         run_is_over: bool = False,
         unbilled: bool = False,
     ) -> AttemptOutcome:
         memory = self._run.memory
-        code, message, cause = self._told(result)
+        code, message, cause = self._stored_failure(result)
         if run_is_over or result.code in {Code.CANCELLED, Code.BUDGET_EXCEEDED}:
-            # Also while it recovered: that is why the run ends.
+            # Also in a recovery: the run ends for this reason, not for the failure it recovers from.
             ended_by = result.code or "", memory.masker.mask(result.message)
         else:
             ended_by = code, message
-        decided, run_code, run_message, outputs = self._ended(decided, *ended_by)
-        costs = self._costs(said)
+        decided, run_code, run_message, outputs = self._run_end(decided, *ended_by)
+        costs = self._costs(output)
         record = AttemptRecord(
             path=self.step.path,
             attempt=self._number,
@@ -241,17 +205,17 @@ class Attempt:
             run_code=run_code,
             run_message=run_message,
             outputs=outputs,
-            lines=self._lines(said),
+            lines=self._lines(output),
             costs=costs,
             run_costs=self._run.budget.with_costs(costs) if costs else {},
             unbilled=unbilled,
-            **self._output(output),
-            **self._variables(result),
+            **self._output_fields(returned),
+            **self._variable_fields(result),
         )
         return AttemptOutcome(result=result, decided=decided, record=record)
 
-    def _told(self, result: StepResult) -> tuple[str, str, str]:
-        """Code, message and cause as they are stored with the step; a recovered step keeps those of its failure."""
+    def _stored_failure(self, result: StepResult) -> tuple[str, str, str]:
+        """Code, message and cause to store with the step; a recovered step keeps those of its failure."""
         failure, mask = self._recovers_from, self._run.memory.masker.mask
         if failure is None:
             return result.code or "", mask(result.message), mask(result.cause or "")
@@ -260,10 +224,10 @@ class Attempt:
             cause = "recovery: asked"
         return failure.code, failure.message, cause
 
-    def _ended(
+    def _run_end(
         self, decided: Checkpoint, code: str, message: str
     ) -> tuple[Checkpoint, str, str, str | None]:
-        """What the run's end adds: its code and message, or its outputs."""
+        """Add the run's code and message, or its outputs, if the run ends here."""
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
             return decided, code, message, None
         if decided.next_step or not self._run.plan.outputs:
@@ -271,42 +235,42 @@ class Attempt:
         try:
             outputs = resolve(dict(self._run.plan.outputs), self._run.memory.scope(), "outputs")
             if self._run.memory.is_masked:
-                # What is shown is all that is kept: a run's outputs never hold what is sensitive.
-                outputs = self._shown_parameters(self._run.plan.outputs, outputs)
+                # Only the shown values are stored: a run's outputs never hold a sensitive value.
+                outputs = self._shown_values(self._run.plan.outputs, outputs)
         except BadReference as bad:
             failed = replace(decided, outcome=ExecutionState.FAILED, pause_s=0.0)
             message = self._run.memory.masker.mask(bad.detail)
             return failed, Code.POLICY_VIOLATION.value, message, None
         return decided, "", "", _json(outputs)
 
-    def _lines(self, said: AttemptOutput | None) -> list[LogLine]:
+    def _lines(self, output: AttemptOutput | None) -> list[LogLine]:
         masker = self._run.memory.masker
-        return [line.masked_by(masker) for line in said.take_lines()] if said else []
+        return [line.masked_by(masker) for line in output.take_lines()] if output else []
 
-    def _costs(self, said: AttemptOutput | None) -> dict[str, Decimal]:
+    def _costs(self, output: AttemptOutput | None) -> dict[str, Decimal]:
         knows = self._run.memory.masker.knows
-        found = said.costs if said else {}
+        found = output.costs if output else {}
         return {kind: amount for kind, amount in found.items() if not knows(kind)}
 
-    def _refused_kinds(self, said: AttemptOutput) -> str:
-        if len(self._costs(said)) == len(said.costs):
+    def _refused_kinds(self, output: AttemptOutput) -> str:
+        if len(self._costs(output)) == len(output.costs):
             return ""
-        # A kind is summed up over runs and months: it cannot be masked.
+        # Kinds are summed up over runs and months, so they cannot be masked.
         return (
-            "The step reported a cost whose kind contains what is sensitive; choose a fixed name."
+            "The step reported a cost whose kind contains a sensitive value; choose a fixed name."
         )
 
-    def _output(self, output: bytes | None) -> dict[str, Any]:
-        """The step's output as it is shown, and sealed beside it if that is not all of it."""
-        if output is None:
+    def _output_fields(self, returned: bytes | None) -> dict[str, Any]:
+        """The step's output as it is shown; sealed as well if any of it is masked."""
+        if returned is None:
             return {}
         memory, path = self._run.memory, self.step.path
         real, shown = memory.output(path), memory.shown_output(path)
         if shown is real and not self.step.sensitive:
-            return {"output": output.decode()}
+            return {"output": returned.decode()}
         return {"output": _json(shown), "sealed_output": self._run.seal(real)}
 
-    def _variables(self, result: StepResult) -> dict[str, Any]:
+    def _variable_fields(self, result: StepResult) -> dict[str, Any]:
         """All variables of the run, if the step has set any."""
         if not result.variables:
             return {}
@@ -323,30 +287,14 @@ class Attempt:
         )
 
 
-def _shown(value: Any, scope: Mapping[str, Any], work: Work) -> Any:
-    try:
-        return resolve(value, scope, work=work)
-    except BadReference:  # what is masked may not fit the expression
-        return MASK
-
-
-def _not_missing(shown: Any, real: Any) -> Any:
-    """What is there and not found in what is masked is masked itself."""
-    if isinstance(shown, dict) and isinstance(real, dict):
-        return {name: _not_missing(value, real.get(name)) for name, value in shown.items()}
-    if isinstance(shown, list) and isinstance(real, list) and len(shown) == len(real):
-        return [_not_missing(*pair) for pair in zip(shown, real, strict=True)]
-    return MASK if shown is None and real is not None else shown
-
-
 def _key_text(value: Any) -> str:
-    """As references within a text are written. What is missing would be one key for all runs of all tenants."""
+    """Render a key as text. An empty key would be shared by every run of every tenant, so refuse it."""
     text = value if isinstance(value, str) else _json(value)
     if value is None or not text.strip():
-        raise BadReference("idempotency_key: it comes to nothing on this run's values.")
+        raise BadReference("idempotency_key: it is empty with this run's values.")
     if len(text) > MAX_KEY:
         raise BadReference(
-            f"idempotency_key: it comes to {len(text)} characters; use at most {MAX_KEY}."
+            f"idempotency_key: it has {len(text)} characters with this run's values; use at most {MAX_KEY}."
         )
     return text
 

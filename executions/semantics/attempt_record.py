@@ -1,4 +1,4 @@
-"""What an attempt leaves behind, as it is stored. Pure."""
+"""The record of a finished attempt, as it is stored. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,23 +11,23 @@ from executions.semantics.masking import Masker
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogLine:
-    """One line that a step has said."""
+    """One log line of a step."""
 
     at: datetime
     level: str
     message: str
-    continued: bool = False  # it follows a piece of the same line
-    cut: bool = False  # it is too long for one line
+    continued: bool = False  # the rest of a truncated line
+    truncated: bool = False  # the line goes on in the next one
 
     def masked_by(self, masker: Masker) -> Self:
-        """The line as it may be shown."""
-        message = masker.mask(self.message, continued=self.continued, cut=self.cut)
+        """Return the line as it may be shown."""
+        message = masker.mask(self.message, continued=self.continued, truncated=self.truncated)
         return replace(self, message=message)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptRecord:
-    """What an attempt leaves behind, as it may be stored: masked, and what is masked sealed beside it."""
+    """Everything stored about an attempt: masked, with the masked values sealed beside."""
 
     path: str
     attempt: int
@@ -47,4 +47,4 @@ class AttemptRecord:
     lines: Sequence[LogLine] = ()
     costs: Mapping[str, Decimal] = field(default_factory=dict)  # of this attempt
     run_costs: Mapping[str, Decimal] = field(default_factory=dict)  # of the run, with these
-    unbilled: bool = False  # it was cut, and nobody knows what it has cost
+    unbilled: bool = False  # it was interrupted, so its costs are unknown

@@ -1,4 +1,4 @@
-"""Budgets: what a run and its tenant may still spend. Pure."""
+"""Budgets: the amounts a run and its tenant may still spend. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Amounts = Mapping[str, Decimal]
 
 @dataclass(kw_only=True, slots=True)
 class Budget:
-    """The limits of one run's blueprint and of its tenant's month, and what is spent of them."""
+    """The limits of a blueprint and of its tenant's month, and the amounts spent."""
 
     run_limits: Amounts = field(default_factory=dict)
     run_spent: dict[str, Decimal] = field(default_factory=dict)
@@ -19,18 +19,18 @@ class Budget:
     tenant_spent: dict[str, Decimal] = field(default_factory=dict)
 
     def spent_up(self) -> str:
-        """Say which budget is spent; nothing if none is."""
-        for whose, limits, spent in (
+        """Return a message about the first budget that is spent; empty if none is."""
+        for budget, limits, spent in (
             ("blueprint's budget", self.run_limits, self.run_spent),
             ("tenant's budget for this month", self.tenant_limits, self.tenant_spent),
         ):
             for kind, limit in limits.items():
                 if spent.get(kind, Decimal()) >= limit:
-                    return f"The {whose} is spent: {amount_text(spent[kind])} of {amount_text(limit)} {kind}."
+                    return f"The {budget} is spent: {amount_text(spent[kind])} of {amount_text(limit)} {kind}."
         return ""
 
     def with_costs(self, costs: Amounts) -> dict[str, Decimal]:
-        """What the run has spent once these costs are added."""
+        """Return the run's costs including these."""
         kinds = {*self.run_spent, *costs}
         zero = Decimal()
         return {

@@ -1,7 +1,8 @@
 """JSON in the one form that PostgreSQL gives back. Pure.
 
-A value is the same before and after it was stored: in memory, too, objects have their names in order, and a number that
-is written as an integer is one. Else a step that runs again after a loss would get another idempotency key than before.
+A value reads the same before and after it was stored: also in memory the names of objects are sorted, and a number
+written as an integer is an integer. Otherwise a step that runs again after a lost worker would get another
+idempotency key than before.
 """
 
 import json
@@ -13,7 +14,7 @@ _BY_NAME = itemgetter(0)
 
 
 def loads(text: str | bytes) -> Any:
-    """Read JSON that was written here or in the database."""
+    """Read JSON that was written here or by the database."""
     return json.loads(text, parse_float=_number, object_pairs_hook=_object)
 
 
@@ -22,7 +23,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> int | float:
-    """1e+23 is stored with all its digits, and comes back without a point; a zero has no sign."""
+    """Read a number as PostgreSQL returns it: 1e+23 comes back with all its digits and no point; a zero has no sign."""
     exact = Decimal(text)
     exponent = exact.as_tuple().exponent
     if isinstance(exponent, int) and exponent >= 0:

@@ -1,4 +1,4 @@
-"""What follows from how an attempt of a step ended. Pure: sync, no state, no I/O."""
+"""Decisions after an attempt of a step has ended. Pure: sync, no state, no I/O."""
 
 from dataclasses import dataclass
 
@@ -7,24 +7,24 @@ from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import ExecutionState, StepState
 from isolane.results import Code, StepResult
 
-NEVER_AGAIN = frozenset({Guarantee.AT_MOST_ONCE, Guarantee.BEST_EFFORT})  # once they were begun
+NEVER_AGAIN = frozenset({Guarantee.AT_MOST_ONCE, Guarantee.BEST_EFFORT})  # once they have begun
 MAX_HELD_SECONDS = 60.0  # a longer backoff gives the slot away
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """What is written when an attempt has ended."""
+    """The decision that is written when an attempt has ended."""
 
     state: StepState
     next_step: str
     outcome: ExecutionState | None = None
-    retry_s: float | None = None  # the step is tried again, not before this many seconds
-    recovering: bool = False  # what is tried then is its recovery node
-    pause_s: float = 0.0  # the run goes on after this many seconds, or ends its question
+    retry_s: float | None = None  # seconds until the step is tried again
+    recovering: bool = False  # the next attempt runs its recovery node
+    pause_s: float = 0.0  # seconds until the run goes on, or its question expires
 
     @property
     def wake_s(self) -> float:
-        """For how many seconds the run waits without a slot; 0 if it keeps it."""
+        """Seconds that the run waits without a slot; 0 if it keeps its slot."""
         if self.retry_s is not None and self.retry_s > MAX_HELD_SECONDS:
             return self.retry_s
         return self.pause_s
@@ -40,8 +40,8 @@ def after_step(
 ) -> Checkpoint:
     """Decide by the step's failure mode.
 
-    `recovers_from`: it was the recovery node that ended, and this is what the step had failed with.
-    `run_is_over`: the run has used up its own time.
+    `recovers_from`: the code the step had failed with, if the recovery node has ended.
+    `run_is_over`: the run's own timeout has passed.
     """
     step = plan.step(result.step)
     if result.question:
@@ -65,12 +65,12 @@ def after_step(
 
 
 def after_skip(plan: Plan, path: str) -> Checkpoint:
-    """The step's condition did not hold."""
+    """Decide after the step's condition did not hold."""
     return _onward(plan, plan.step(path), StepState.SKIPPED)
 
 
 def after_loss(plan: Plan, path: str, *, recovering: bool) -> Checkpoint | None:
-    """The worker was lost in the middle of a step; none means that it may run again, which uses no attempt."""
+    """Decide after the worker was lost during a step; None means that it may run again, which uses no attempt."""
     step = plan.step(path)
     if recovering or step.guarantee not in NEVER_AGAIN:
         return None
@@ -111,7 +111,7 @@ def _end(step: PlannedStep, outcome: ExecutionState) -> Checkpoint:
 
 def _onward(plan: Plan, step: PlannedStep, state: StepState, *, pause_s: float = 0.0) -> Checkpoint:
     following = plan.after(step.path)
-    # After a pause, the wake-up ends a run of which nothing is left.
+    # After a pause, the wake-up ends a run that has no steps left.
     over = not following and not pause_s
     return Checkpoint(
         state=state,

@@ -11,13 +11,13 @@ from executions.semantics.masking import Masker, mask_fields
 from isolane.names import VARIABLE
 from isolane.protocol import dump
 
-MAX_MEMORY_BYTES = 16 * 1024 * 1024  # of all outputs and variables of one execution, as JSON
-MAX_VARIABLES_BYTES = 1024 * 1024  # of its variables: every step is sent all of them
+MAX_MEMORY_BYTES = 16 * 1024 * 1024  # all outputs and variables of one execution, as JSON
+MAX_VARIABLES_BYTES = 1024 * 1024  # its variables: every step is sent all of them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metadata:
-    """Whose memory it is; never changes."""
+    """The identity of the execution; never changes."""
 
     tenant_id: int
     execution_id: UUID
@@ -26,9 +26,9 @@ class Metadata:
 
 
 class ExecutionMemory:
-    """Belongs to one execution of one tenant. Values come in as JSON and leave as JSON, so by value and in one form.
+    """The memory of one execution of one tenant. Values come in and leave as JSON: by value, in one form.
 
-    What references are resolved against is for reading only: nobody changes a value in place.
+    The scope for references is read-only: never change a value in place.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ExecutionMemory:
         self._plan = plan
         self._inputs: dict[str, Any] = loads(dump(inputs))
         self._outputs: dict[str, Any] = loads(dump(outputs))
-        # A name that was masked is none; the real one is among those that were unsealed.
+        # A masked name is not a valid one; the real name is among the unsealed variables.
         named = {name: value for name, value in variables.items() if VARIABLE.fullmatch(name)}
         self._variables: dict[str, Any] = loads(dump(named))
         self._sensitive_variables = {name for name in sensitive_variables if _may_mark(plan, name)}
@@ -56,7 +56,7 @@ class ExecutionMemory:
         self.masker.learn(self._variables, self._sensitive_variables)
         for path, output in self._outputs.items():
             self.masker.learn(output, plan.step(path).sensitive)
-        # The others were sealed for what was found in them, and is found again, unless it is gone from the memory.
+        # The others were sealed for a sensitive text in them. It is found again unless it is gone from the memory.
         for name in sensitive_variables - self._sensitive_variables:
             if self.masker.masked(self._variables[name]) is self._variables[name]:
                 self._sensitive_variables.add(name)
@@ -64,21 +64,21 @@ class ExecutionMemory:
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """The run's variables now."""
+        """The run's current variables."""
         return self._variables
 
     @property
     def is_masked(self) -> bool:
-        """Whether anything in it may not be shown."""
+        """True if any value in it may not be shown."""
         return self.has_sensitive or self.masker.has_secrets
 
     @property
     def has_sensitive(self) -> bool:
-        """Whether the blueprint marks anything as sensitive."""
+        """True if the blueprint marks anything as sensitive."""
         return self._plan.has_sensitive
 
     def excess(self, path: str, output: bytes, variables: Mapping[str, Any]) -> str:
-        """Say which limit a step's output and variables are over, beside all others; nothing if none."""
+        """Return a message if a step's output and variables, with all others, exceed a limit; else an empty text."""
         sizes = {**self._sizes, path: len(output)}
         if variables:
             sizes[""] = size = len(dump({**self._variables, **variables}))
@@ -95,45 +95,45 @@ class ExecutionMemory:
         return ""
 
     def learn(self, path: str, output: Any, variables: Mapping[str, Any]) -> None:
-        """Know what a step marks in what it came to, whether that is kept or not."""
+        """Mask the sensitive parts of a step's output and variables from now on, stored or not."""
         fields = self._plan.step(path).sensitive
         self.masker.learn(output, fields)
         self.masker.learn(variables, _marked(variables, fields))
 
     def remember(self, path: str, output: bytes, variables: Mapping[str, Any]) -> None:
-        """Keep what a step came to, its output as JSON."""
+        """Keep a step's output, given as JSON, and the variables it has set."""
         self._outputs[path] = value = loads(output)
         self._sizes[path] = len(output)
         self.learn(path, value, variables)
         if variables:
             self._variables.update(loads(dump(variables)))
             self._sizes[""] = len(dump(self._variables))
-            # A variable that is set anew by a step which does not mark it is open again.
+            # A step that sets a variable without marking it makes it public again.
             self._sensitive_variables -= set(variables)
             self._sensitive_variables |= _marked(variables, self._plan.step(path).sensitive)
 
     def scope(self) -> dict[str, Any]:
-        """What references are resolved against."""
+        """Return the scope in which references are resolved."""
         return {"inputs": self._inputs, "steps": self._outputs, "vars": self._variables}
 
     def output(self, path: str) -> Any:
-        """What a step came to."""
+        """Return a step's output."""
         return self._outputs[path]
 
     def shown_output(self, path: str) -> Any:
-        """The same with everything sensitive masked; the very same if nothing is."""
+        """Return a step's output with everything sensitive masked; the same object if nothing is."""
         output = self._outputs[path]
         return self.masker.masked(mask_fields(output, self._plan.step(path).sensitive))
 
     def shown_variables(self) -> dict[str, Any]:
-        """The variables with everything sensitive masked."""
+        """Return the variables with everything sensitive masked."""
         shown: dict[str, Any] = self.masker.masked(
             mask_fields(self._variables, self._sensitive_variables)
         )
         return shown
 
     def hidden_variables(self) -> dict[str, Any]:
-        """Those that are not shown as they are."""
+        """Return the variables that are masked when shown."""
         shown, missing = self.shown_variables(), object()
         return {
             name: value
@@ -142,7 +142,7 @@ class ExecutionMemory:
         }
 
     def shown_scope(self) -> dict[str, Any]:
-        """What references are resolved against to be shown; of what they give, known texts are still to be masked."""
+        """Return the scope with sensitive fields masked; known texts in resolved values must still be masked."""
         steps = {
             path: mask_fields(output, self._plan.step(path).sensitive)
             for path, output in self._outputs.items()

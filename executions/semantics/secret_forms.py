@@ -1,4 +1,4 @@
-"""The forms in which an injected secret may turn up: as it is, escaped, and encoded as libraries do. Pure."""
+"""The forms in which an injected secret may appear: as it is, escaped, and encoded by libraries. Pure."""
 
 import base64
 import json
@@ -8,19 +8,19 @@ from urllib.parse import quote, quote_plus
 
 from resources.resolvers.base import MIN_CHARACTERS
 
-# Characters; what is shorter is found everywhere, and is refused when a secret is stored or resolved.
+# Characters. A shorter text occurs everywhere, so a shorter secret is refused when it is stored or resolved.
 MIN_SECRET = MIN_CHARACTERS
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
-# What stays as it is in URLs: nothing, what Python leaves, what JavaScript's encodeURIComponent leaves, and what may
-# stand in a path by RFC 3986, or by the URL standard of browsers and httpx.
+# Characters left unescaped in URLs: none, Python's, those of JavaScript's encodeURIComponent, and those of a path by
+# RFC 3986, or by the URL standard of browsers and httpx.
 _PATH = "/!$&'()*+,;=:@~"
 _SAFE = ("", "/", "!*'()~", _PATH, _PATH + "[\\]^|")
-# The lines around a key are the same for all keys.
+# The header and footer lines of a key are the same for all keys.
 _ARMOUR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
 
 def forms(secret: str) -> frozenset[str]:
-    """All texts by which the secret is known; none of a secret that is too short."""
+    """Return all texts that reveal the secret; none for a secret that is too short."""
     if len(secret) < MIN_SECRET:
         return frozenset()
     plain = {secret, repr(secret)[1:-1], *_lines(secret)}
@@ -30,12 +30,12 @@ def forms(secret: str) -> frozenset[str]:
 
 
 def _escaped(text: str) -> set[str]:
-    """As JSON has it between quotes."""
+    """Return the text as JSON writes it between quotes."""
     return {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
 
 
 def _lines(secret: str) -> set[str]:
-    """A key of several lines may be said line by line."""
+    """Return the lines of a key, since it may be printed line by line."""
     lines = {line for line in secret.splitlines() if len(line) >= MIN_SECRET}
     return {line for line in lines if not _ARMOUR.fullmatch(line.strip())}
 
@@ -47,7 +47,7 @@ def _url_encoded(secret: str) -> Iterable[str]:
 
 
 def _base64_encoded(secret: bytes) -> Iterable[str]:
-    """Three forms each, since it depends on what stands before; what depends on neighbours is left out."""
+    """Yield three forms each, for the three alignments; characters that depend on neighbours are left out."""
     for shift in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             encoded = encode(bytes(shift) + secret).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Seeds: the same execution seed gives every step the same seed, and every retry the same backoff, again. Pure."""
+"""Seeds: the same execution seed gives every step the same seed and every retry the same backoff. Pure."""
 
 import hashlib
 
@@ -6,12 +6,12 @@ SEED_BITS = 63  # fits PostgreSQL's bigint
 
 
 def derive_seed(base: int, index: int) -> int:
-    """The seed of the step at an index, unrelated to its neighbours'."""
+    """Return the seed of the step at an index, unrelated to those of its neighbours."""
     return _number(f"{base}:{index}")
 
 
 def backoff_ms(base_ms: int, *, seed: int, attempt: int) -> int:
-    """How long to wait after a failed attempt, counted from 0; the jitter is below base_ms."""
+    """Return the wait after a failed attempt, counted from 0; the jitter is below base_ms."""
     jitter = _number(f"jitter:{seed ^ attempt}") % base_ms
     return int(base_ms * 2**attempt) + jitter
 

@@ -1,8 +1,9 @@
-"""One answer of the application; whether it is a stream is seen when it starts.
+"""One answer of the application; its start shows if it is a stream.
 
-Timing: request-time. Model: async, in the task of the request. Guarantee: a stream that there is no room for is
-answered 503, and what the application still says of it is ignored. Failure: errors bubble to uvicorn, which logs them
-and answers 500.
+Timing: request-time.
+Model: async, in the task of the request.
+Guarantee: a stream without room is answered 503, and the rest of its answer is ignored.
+Failure: errors bubble to uvicorn, which logs them and answers 500.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ STREAM_TYPE = b"text/event-stream"
 
 
 class ApplicationAnswer(RequestResponseCycle):
-    """uvicorn's request and response, which asks before it begins a stream and keeps `most` bytes for its caller."""
+    """uvicorn's request and response; asks before it begins a stream and buffers `most` bytes for its caller."""
 
     def __init__(self, *, on_stream: Callable[[], bool], most: int, **given: Any) -> None:
         super().__init__(**given)
@@ -28,7 +29,7 @@ class ApplicationAnswer(RequestResponseCycle):
         self.is_stream = False
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send what the application says."""
+        """Send a message of the application."""
         if message["type"] == "http.response.start" and is_stream(message.get("headers", ())):
             self.is_stream = self._on_stream()
             if not self.is_stream:
@@ -47,7 +48,7 @@ class ApplicationAnswer(RequestResponseCycle):
 
 
 def is_stream(headers: Any) -> bool:
-    """Say whether an answer has no end."""
+    """Return True for an answer without an end."""
     return any(
         name.lower() == b"content-type" and value.lower().startswith(STREAM_TYPE)
         for name, value in headers

@@ -1,7 +1,9 @@
-"""The limit of a body inside the application, for servers that know none: `isolane web` refuses before.
+"""The limit of a body inside the application, for servers without one: `isolane web` refuses earlier.
 
-Timing: request-time. Model: async. Guarantee: no more than the limit of a body reaches the application. Failure: a body
-beyond it is answered 413; other errors bubble.
+Timing: request-time.
+Model: async.
+Guarantee: no more than the limit of a body reaches the application.
+Failure: a larger body is answered 413; other errors bubble.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -22,7 +24,7 @@ class _TooMuch(Exception):
 
 
 def limit_body(application: Application, most: int) -> Application:
-    """The application, which is given at most so many bytes of a body."""
+    """Return the application, limited to so many bytes of a body."""
 
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         received = 0

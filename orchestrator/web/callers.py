@@ -1,27 +1,27 @@
-"""Whose turn a request takes: its tenant's, if its credential was valid before, else one with all strangers. Pure."""
+"""The caller whose turn a request takes: its tenant if its credential was valid before, else all strangers. Pure."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import blake2b
 
 MAX_KNOWN = 10_000
-# However many addresses they have, they take turns as one.
+# All unknown callers together, however many addresses they have.
 STRANGERS = "strangers"
 
 
 class Callers:
-    """Whom credentials have proven to be, as the application said; of credentials only digests are kept."""
+    """Callers by credential, as the application has reported them; only digests of credentials are kept."""
 
     def __init__(self, most: int = MAX_KNOWN) -> None:
         self._most = most
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
     def of(self, credential: bytes) -> str:
-        """Whose request this seems to be; whether it is, the application finds out."""
+        """Return the likely caller of a request; the application decides."""
         return self._known.get(credential, STRANGERS)
 
     def learn(self, credential: bytes, caller: str) -> None:
-        """The credential is valid; the longest unused is forgotten."""
+        """Remember a valid credential; forget the oldest beyond the limit."""
         if credential:
             self._known[credential] = caller
             self._known.move_to_end(credential)
@@ -30,7 +30,7 @@ class Callers:
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]], session_cookie: bytes) -> bytes:
-    """A digest of what the request shows to prove who calls; empty if it shows nothing."""
+    """Return a digest of the credential that the request shows; empty if it shows none."""
     authorization = cookie = b""
     for name, value in headers:
         if name == b"authorization":

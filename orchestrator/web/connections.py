@@ -1,4 +1,4 @@
-"""The open connections of a process, by what each is doing, and which of them can be dropped. Pure."""
+"""The open connections of a process by phase, and the choice of the ones to drop. Pure."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from foundation.errors import IsolaneError
 
 
 class Phase(Enum):
-    """What a connection is doing."""
+    """The phase of a connection."""
 
-    CLOSING = auto()  # refused; what still comes is thrown away, so that the answer can be read
-    HEADER = auto()  # new, or the header of a request has come in part
-    BODY = auto()  # the body has come in part
+    CLOSING = auto()  # refused; further bytes are discarded, so that the answer can be read
+    HEADER = auto()  # new, or a part of a request's header has come
+    BODY = auto()  # a part of the body has come
     IDLE = auto()  # between two requests
-    UNREAD = auto()  # answered, but the answer is not taken
-    QUEUED = auto()  # a whole request waits for its turn
+    UNREAD = auto()  # answered, but the caller has not read it all
+    QUEUED = auto()  # a complete request waits for its turn
     AT_WORK = auto()
-    STREAM = auto()  # an answer that has no end
+    STREAM = auto()  # an answer without an end
 
 
 UNFINISHED = (Phase.HEADER, Phase.BODY)
@@ -39,26 +39,26 @@ class Peer(Protocol):
         """Hand the whole request to the application."""
 
     def unread_bytes(self) -> int:
-        """How much of the answer is not taken yet."""
+        """Return the bytes of the answer that the caller has not read."""
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class ClientConnection:
-    """What decisions need to know of one connection; times are of the monotonic clock."""
+    """The facts about one connection that decisions need; times are of the monotonic clock."""
 
     peer: Peer
     address: str
-    caller: str = ""  # of the request that is whole: who takes turns with others
+    caller: str = ""  # of the complete request; callers take turns
     phase: Phase = Phase.HEADER
     since: float = 0  # when the phase began
-    held: int = 0  # bytes received of a request that is not at work yet
+    held: int = 0  # bytes received of a request that has not begun
     body: int = 0  # bytes of the body so far
     unread: int = 0
     progress: float = 0  # when `unread` was last seen to change
 
 
 class Connections:
-    """All of them; in each phase those come first that have been in it the longest."""
+    """All connections; in each phase the longest-standing come first."""
 
     def __init__(self) -> None:
         self._by_phase: dict[Phase, OrderedDict[ClientConnection, None]] = {
@@ -77,19 +77,19 @@ class Connections:
         return connection in self._by_phase[connection.phase]
 
     def add(self, connection: ClientConnection, now: float) -> None:
-        """A new one, of which nothing has come yet."""
+        """Add a new connection."""
         self._number += 1
         self._by_address[connection.address] += 1
         self._enter(connection, Phase.HEADER, now)
 
     def move(self, connection: ClientConnection, phase: Phase, now: float) -> None:
-        """It does something else from now on; one that has left stays away."""
+        """Change the phase of a connection; ignore one that was removed."""
         if connection in self:
             del self._by_phase[connection.phase][connection]
             self._enter(connection, phase, now)
 
     def remove(self, connection: ClientConnection) -> None:
-        """It is gone; a second time says nothing new."""
+        """Remove a connection; a second time does nothing."""
         if connection in self:
             del self._by_phase[connection.phase][connection]
             self._number -= 1
@@ -98,24 +98,24 @@ class Connections:
                 del self._by_address[connection.address]
 
     def of(self, address: str) -> int:
-        """How many this address has."""
+        """Return the number of connections of an address."""
         return self._by_address[address]
 
     def within(self, phase: Phase) -> Iterator[ClientConnection]:
-        """Those of a phase, the longest in it first."""
+        """Return the connections in a phase, the longest-standing first."""
         return iter(self._by_phase[phase])
 
     def expendable(self) -> ClientConnection | None:
-        """Whom to drop for a new connection; nobody if all have a whole request or a stream.
+        """Return the connection to drop for a new one; None if all have a complete request or a stream.
 
-        Of unfinished ones the oldest of the larger group: many that send nothing do not end those who send a body.
+        Of unfinished ones the oldest of the larger group: many that send nothing do not displace those sending a body.
         """
         larger = max(UNFINISHED, key=lambda phase: len(self._by_phase[phase]))
         order = (Phase.CLOSING, larger, *UNFINISHED, Phase.IDLE, Phase.UNREAD)
         return next((one for phase in order for one in self._by_phase[phase]), None)
 
     def greatest(self) -> ClientConnection | None:
-        """The unfinished one that holds most."""
+        """Return the unfinished connection that holds most bytes."""
         unfinished = chain.from_iterable(self._by_phase[phase] for phase in UNFINISHED)
         return max(unfinished, key=lambda one: one.held, default=None)
 

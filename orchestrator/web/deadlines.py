@@ -1,11 +1,11 @@
-"""When a connection has had its time. Pure."""
+"""Deadlines of connections. Pure."""
 
 from orchestrator.web.connections import ClientConnection, Phase
 from orchestrator.web.limits import WebLimits
 
 
 def overdue(connection: ClientConnection, now: float, limits: WebLimits) -> bool:
-    """Say whether the connection's time is over in the phase that it is in."""
+    """Return True if the connection has used up its time in its phase."""
     spent = now - connection.since
     stalled = now - connection.progress > limits.stalled_seconds
     match connection.phase:
@@ -17,9 +17,7 @@ def overdue(connection: ClientConnection, now: float, limits: WebLimits) -> bool
             return spent > limits.queue_seconds
         case Phase.UNREAD:
             return stalled or spent > limits.answer_seconds
-        case (
-            Phase.AT_WORK | Phase.STREAM
-        ):  # the application takes the time it needs, its caller does not
+        case Phase.AT_WORK | Phase.STREAM:  # a limit for the caller, not for the application
             return stalled and connection.unread > 0
         case Phase.IDLE:
             return spent > limits.idle_seconds

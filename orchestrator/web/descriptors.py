@@ -1,4 +1,4 @@
-"""How many files and connections this process may have open."""
+"""The limit of files and connections that this process may have open."""
 
 import resource
 
@@ -6,7 +6,7 @@ MAX_DESCRIPTORS = 65_536
 
 
 def raise_descriptors() -> int:
-    """Raise the soft limit to the hard one, within reason; what it is then."""
+    """Raise the soft limit to the hard one, up to a maximum; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:

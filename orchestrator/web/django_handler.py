@@ -1,11 +1,12 @@
 """Django as an ASGI application that answers each request in one thread.
 
-Django's own handler goes to and fro between the event loop and two threads several times for views that are not async,
-and starts these threads anew for each request. While strangers keep the event loop busy each of these turns is a wait.
+For views that are not async, Django's own handler switches between the event loop and two threads several times, and
+starts these threads for each request. While other connections keep the event loop busy, each switch is a wait.
 
-Timing: request-time. Model: async; the views are sync, in a fixed number of threads. Guarantee: at-most-once; nothing
-of a request is left in its thread, context variables included. Failure: Django renders errors of views; others go
-to the server, which logs them and answers 500.
+Timing: request-time.
+Model: async; the views are sync, in a fixed number of threads.
+Guarantee: at-most-once; nothing of a request stays in its thread, context variables included.
+Failure: Django renders errors of views; the server logs others and answers 500.
 """
 
 import asyncio
@@ -21,14 +22,14 @@ from django.urls import set_script_prefix
 
 
 class ThreadedHandler(ASGIHandler):
-    """Serves sync views; an answer that has no end is not Django's to give here."""
+    """Serves sync views; endless answers are not supported."""
 
     def __init__(self, threads: int) -> None:
         super().__init__()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="request")
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002 - Django's signature
-        """Build the chain for threads, though Django asks for that of an event loop."""
+        """Build the sync chain, though Django asks for the async one."""
         super().load_middleware(is_async=False)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -43,7 +44,7 @@ class ThreadedHandler(ASGIHandler):
         await self.send_response(response, send)
 
     def _answer(self, scope: Any, body: IO[bytes]) -> HttpResponseBase:
-        """All of it in this thread, whose database connection goes back to the pool at the end."""
+        """Answer in this thread; its database connection goes back to the pool at the end."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         with body:
@@ -56,7 +57,7 @@ class ThreadedHandler(ASGIHandler):
 
 
 def whole(response: Any) -> HttpResponseBase:
-    """The answer with all of its content: a file that is sent in parts is read here, not in the event loop."""
+    """Return the answer with all of its content: a file that is sent in parts is read here, not in the event loop."""
     if not response.streaming:
         return response  # type: ignore[no-any-return]  # Django's stubs do not know of `streaming`
     read = HttpResponse(response.getvalue(), status=response.status_code)

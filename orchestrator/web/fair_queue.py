@@ -1,4 +1,4 @@
-"""Whole requests that wait: callers take turns, and so do the addresses of one caller. Pure."""
+"""Complete requests that wait: callers take turns, and so do the addresses of one caller. Pure."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ Line = OrderedDict[ClientConnection, None]
 
 
 class FairQueue:
-    """First come, first served within an address; whoever sends many waits for himself."""
+    """First come, first served within an address; many requests of one caller delay only its own."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, OrderedDict[str, Line]] = OrderedDict()
@@ -22,13 +22,13 @@ class FairQueue:
         return (one for lines in self._lines.values() for line in lines.values() for one in line)
 
     def add(self, connection: ClientConnection) -> None:
-        """Behind the others of its caller and address."""
+        """Add a request behind the others of its caller and address."""
         lines = self._lines.setdefault(connection.caller, OrderedDict())
         lines.setdefault(connection.address, OrderedDict())[connection] = None
         self._waiting[connection.caller] += 1
 
     def take(self, may: Callable[[str], bool]) -> ClientConnection | None:
-        """The next of a caller who may; caller and address are then the last in turn."""
+        """Return the next request of a caller that may begin; caller and address then go last."""
         caller = next((one for one in self._lines if may(one)), None)
         if caller is None:
             return None
@@ -41,7 +41,7 @@ class FairQueue:
         return connection
 
     def discard(self, connection: ClientConnection) -> None:
-        """Out of the queue, if it is in it."""
+        """Remove a request from the queue, if it is in it."""
         lines = self._lines.get(connection.caller)
         line = lines and lines.get(connection.address)
         if not lines or not line or connection not in line:
@@ -54,7 +54,7 @@ class FairQueue:
             del self._lines[connection.caller], self._waiting[connection.caller]
 
     def last_of_most(self) -> ClientConnection | None:
-        """The youngest of the caller who has most, and of the address where he has most: whom to refuse."""
+        """Return the request to refuse: the newest of the caller with most, at its address with most."""
         if not self._waiting:
             return None
         ((caller, _),) = self._waiting.most_common(1)

@@ -1,12 +1,12 @@
-"""What one caller, one connection and all of them together may take. Pure."""
+"""Limits of one caller, one connection and all of them together. Pure."""
 
 from dataclasses import dataclass
 from typing import Self
 
 MAX_CONNECTIONS = 4_096
-# In one turn of the event loop: those who wait for an answer must not wait for many who have just come.
+# In one turn of the event loop: many new connections must not delay waiting answers.
 MAX_ACCEPTED = 32
-# A connection that is accepted or dropped takes so many turns of the event loop until it counts or is closed.
+# Turns of the event loop until an accepted connection counts, or a dropped one is closed.
 TURNS = 4
 MAX_QUEUED = 500
 AT_WORK = 20
@@ -16,18 +16,18 @@ OWN_DESCRIPTORS = 256
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WebLimits:
-    """Seconds, bytes and numbers; what goes beyond is refused or closed."""
+    """Seconds, bytes and numbers; anything beyond is refused or closed."""
 
     # --- all connections together
     connections: int
     accepted: int  # new ones in one turn of the event loop
-    queued: int  # whole requests that wait for their turn
+    queued: int  # complete requests that wait for their turn
     streams: int
     at_work: int = AT_WORK  # each has a thread and mostly a database connection
-    at_work_per_caller: int = AT_WORK // 5  # a few are enough to keep Python busy
-    held_bytes: int = 64 * 1024 * 1024  # of requests that are not at work yet
-    unread_bytes: int = 64 * 1024 * 1024  # of answers that their callers do not take
-    # --- one connection in one turn of the event loop: who sends fast must not keep the others waiting
+    at_work_per_caller: int = AT_WORK // 5  # a few keep Python busy
+    held_bytes: int = 64 * 1024 * 1024  # requests that have not begun
+    unread_bytes: int = 64 * 1024 * 1024  # answers that callers have not read
+    # --- one connection in one turn of the event loop: a fast sender must not keep the others waiting
     read_bytes: int = 16 * 1024
     # --- one address; 0: no limit
     connections_per_address: int = 0
@@ -44,11 +44,9 @@ class WebLimits:
     body_bytes_per_second: int = 1_024
     queue_seconds: float = 30
     # --- one answer
-    answer_bytes: int = (
-        4 * 1024 * 1024
-    )  # kept for a caller; only beyond it the application waits for him
-    stalled_seconds: float = 10  # without a byte being taken
-    answer_seconds: float = 120  # from its end at the server until the last byte is taken
+    answer_bytes: int = 4 * 1024 * 1024  # buffered for a caller; beyond it the application waits
+    stalled_seconds: float = 10  # without a byte being read
+    answer_seconds: float = 120  # from its end at the server until the last byte is read
     # --- between requests, and after a refusal
     idle_seconds: float = 5
     closing_seconds: float = 2
@@ -56,12 +54,12 @@ class WebLimits:
 
     @property
     def request_bytes(self) -> int:
-        """Of one request in all: what its chunks are wrapped in is thrown away, but it was read."""
+        """The bytes of one request in all; chunk headers count because they are read, too."""
         return self.header_bytes + 2 * self.body_bytes
 
     @classmethod
     def for_descriptors(cls, descriptors: int, **given: float) -> Self:
-        """As many connections as fit beside those that come and go."""
+        """Return limits with as many connections as fit beside those that come and go."""
         accepted = min(MAX_ACCEPTED, descriptors // 4 // TURNS)
         room = descriptors - TURNS * accepted - min(OWN_DESCRIPTORS, descriptors // 4)
         connections = min(MAX_CONNECTIONS, room)
@@ -76,5 +74,5 @@ class WebLimits:
 
 
 def requests_at_work(pool_size: int) -> int:
-    """As many as there are connections in the pool: the wait is for a turn, not for a connection."""
+    """Return as many as the pool has connections: requests wait for a turn, not for a connection."""
     return pool_size or AT_WORK

@@ -1,4 +1,4 @@
-"""Answers that no Django view gives, as bytes."""
+"""Answers that do not come from a Django view, as bytes."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class ProblemAnswer:
 
 
 def as_answer(error: IsolaneError, request_id: str = "") -> ProblemAnswer:
-    """The error in the shape of every refusal of web; the connection closes after it."""
+    """Return the error as web's usual refusal; the connection closes after it."""
     body = json.dumps(problem(error)).encode()
     fields = {
         "Content-Type": CONTENT_TYPE,
@@ -34,7 +34,7 @@ def as_answer(error: IsolaneError, request_id: str = "") -> ProblemAnswer:
 
 
 def of_response(response: HttpResponse) -> ProblemAnswer:
-    """A response of Django as the last one of its connection."""
+    """Return a response of Django as the last one of its connection."""
     own = {"Content-Length": str(len(response.content)), "Connection": "close"}
     fields = {**dict(response.items()), **own}
     return ProblemAnswer(

@@ -1,4 +1,4 @@
-"""Web as a process: the application, and the limits that its settings ask for."""
+"""The web process: the application, and the limits from its settings."""
 
 from django.conf import settings
 

@@ -1,9 +1,9 @@
-"""One connection to web: uvicorn's HTTP/1.1, but the application sees a request only when all of it has come.
+"""One connection to web: uvicorn's HTTP/1.1, but the application sees a request only when it is complete.
 
-Timing: request-time, in the server's event loop. Model: sync; only the application runs as a task, in a fresh context,
-so that nothing of another caller's request is found in it. Guarantee: no more than the limits is kept of a request, and
-what is beyond is answered with a problem while it comes. Failure: what is not valid HTTP is answered 400 and the
-connection closes; errors of the application are logged and answered 500 by uvicorn.
+Timing: request-time, in the server's event loop.
+Model: sync; only the application runs as a task, in a fresh context without anything of another request.
+Guarantee: no more of a request is kept than the limits allow; beyond them the answer is a problem at once.
+Failure: invalid HTTP is answered 400 and the connection closes; uvicorn logs errors of the application and answers 500.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ from orchestrator.web.traffic import Traffic
 ANSWERABLE = (h11.IDLE, h11.SEND_RESPONSE)
 BEFORE_A_REQUEST = (*UNFINISHED, Phase.IDLE)
 REQUEST_ID = HEADER.lower().encode()
-# The application's answer to a request that it refuses by its header; none if it wants to see the request.
+# The application's answer to a request that it refuses by its header; None if it accepts the request.
 Refusal = Callable[[Any], HttpResponse | None]
 
 
 class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
-    """A connection that keeps the limits; how it shares with others is decided by `Traffic`."""
+    """A connection within the limits; `Traffic` decides how it shares with others."""
 
     cycle: ApplicationAnswer
 
@@ -59,45 +59,45 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         self.connection = ClientConnection(peer=self, address="")
         self._body = bytearray()
         self._chunks = 0
-        self._thrown_away = 0
+        self._discarded = 0
         self._unread = False
         self._is_last = False
         self.headers = []
 
     # --- the connection
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a place among the connections."""
+        """Register among the connections."""
         # As uvicorn does, without asking the kernel again: each system call may be a wait for Python's lock.
         self.connections.add(self)
         self.transport, self.flow = transport, FlowControl(transport)
         self.server = _address(transport.get_extra_info("sockname"))
         self.client = _address(transport.get_extra_info("peername"))
         self.scheme = "http"
-        # So that `pause_writing` means: there is something that the caller has not taken.
+        # So that `pause_writing` means: there are bytes that the caller has not read.
         transport.set_write_buffer_limits(high=0)
         self.connection.address = self.client[0]
         self.traffic.opened(self.connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
+        """Unregister the connection."""
         super().connection_lost(exc)
         self.traffic.closed(self.connection)
 
     def pause_writing(self) -> None:
-        """A stream waits for its caller; any other answer is kept here, so that its thread is free."""
+        """Let a stream wait for its caller; buffer any other answer, so that its thread is free."""
         self._unread = True
         if self.connection.phase is Phase.STREAM:
             self.flow.pause_writing()
 
     def resume_writing(self) -> None:
-        """The caller has taken everything."""
+        """Go on after the caller has read everything."""
         self._unread = False
         self.flow.resume_writing()
         if self.connection.phase is Phase.UNREAD:
             self._await_request()
 
     def shutdown(self) -> None:
-        """The server stops: what has come whole or nearly so is still answered."""
+        """Stop with the server; complete or nearly complete requests are still answered."""
         self._is_last = True
         if self.connection.phase is Phase.AT_WORK or self.connection.phase is Phase.STREAM:
             self.cycle.keep_alive = False
@@ -108,26 +108,28 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     def _has_header(self) -> bool:
         return self.connection.phase not in {Phase.HEADER, Phase.IDLE}
 
-    # --- what comes
+    # --- reading
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go: one place for all, since they are taken out at once."""
+        """Return the buffer for the next bytes: one for all, since they are taken out at once."""
         return self.traffic.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many have come."""
+        """Take the received bytes out of the buffer."""
         self.data_received(bytes(self.traffic.buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        """Count, then understand."""
+        """Count the bytes, then parse them."""
         phase = self.connection.phase
         if phase is Phase.CLOSING:
-            self._throw_away(len(data))
+            self._discard(len(data))
             return
         if phase is Phase.IDLE:
             self._begin_request()
         if phase in {*BEFORE_A_REQUEST, Phase.QUEUED}:
             self.traffic.received(self.connection, len(data))
-        if self.connection.phase is Phase.CLOSING:  # it was too much for all together
+        if (
+            self.connection.phase is Phase.CLOSING
+        ):  # refused: all connections together hold too much
             return
         if self.connection.held > self.limits.request_bytes:
             self.refuse(refusals.body_too_large(self.limits))
@@ -139,7 +141,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
             self.flow.pause_reading()  # the next request waits until this one is answered
 
     def handle_events(self) -> None:
-        """Go on with the request as far as it has come."""
+        """Parse the request as far as it has come."""
         while self.connection.phase in UNFINISHED:
             try:
                 event = self.conn.next_event()
@@ -157,9 +159,9 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
                 case _:
                     return
 
-    def _throw_away(self, size: int) -> None:
-        self._thrown_away += size
-        if self._thrown_away > self.limits.closing_bytes:
+    def _discard(self, size: int) -> None:
+        self._discarded += size
+        if self._discarded > self.limits.closing_bytes:
             self.drop()
 
     def _begin_request(self) -> None:
@@ -210,9 +212,9 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
             return refusals.header_too_large(self.limits)
         return refusals.malformed()
 
-    # --- what is said
+    # --- writing
     def refuse(self, error: IsolaneError) -> None:
-        """Answer with a problem; then nothing that comes is kept, but it is read, or the answer could get lost."""
+        """Answer with a problem; keep reading and discard, or the answer could get lost."""
         request_id = dict(self.headers).get(REQUEST_ID, b"").decode("latin-1")
         self._refuse(as_answer(error, request_id))
 
@@ -237,7 +239,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
             self.transport.close()
 
     def begin(self) -> None:
-        """Hand the whole request to the application."""
+        """Hand the complete request to the application."""
         self.cycle = ApplicationAnswer(
             on_stream=partial(self.traffic.became_stream, self.connection, self.connection.caller),
             most=self.limits.answer_bytes,
@@ -265,7 +267,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
     def _ended(
         self, answer: ApplicationAnswer, caller: str, credential: bytes, task: asyncio.Task[None]
     ) -> None:
-        """The connection may have gone on to another request meanwhile."""
+        """Note the end of a request; the connection may have gone on to another one."""
         self.tasks.discard(task)
         if proven := answer.scope["state"].get(STATE):
             self.callers.learn(credential, proven)
@@ -275,7 +277,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         return credential_of(self.headers, self.session_cookie)
 
     def on_response_complete(self) -> None:
-        """The application has said everything; the next request is looked at when the caller has taken it."""
+        """Note the end of the answer; the next request is read when the caller has read this one's."""
         self.server_state.total_requests += 1
         if self._unread:
             self.traffic.answered(self.connection, unread=True)
@@ -299,7 +301,7 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
         self.transport.abort()
 
     def unread_bytes(self) -> int:
-        """Of the answer."""
+        """Return the unread bytes of the answer."""
         return self.transport.get_write_buffer_size()
 
     def _write(self, *events: h11.Event) -> None:
@@ -307,5 +309,5 @@ class LimitedProtocol(H11Protocol, asyncio.BufferedProtocol):
 
 
 def _address(of_socket: tuple[Any, ...]) -> tuple[str, int]:
-    """Host and port; IPv6 has more."""
+    """Return host and port; IPv6 addresses have more fields."""
     return str(of_socket[0]), int(of_socket[1])

@@ -1,4 +1,4 @@
-"""What a caller hears before the application sees the request. Pure."""
+"""Refusals before the application sees the request. Pure."""
 
 from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ class HeaderTooLarge(IsolaneError):
 
 
 class TimedOut(IsolaneError):
-    """The request did not come whole in its time."""
+    """The request was not complete in time."""
 
     code = "request_timeout"
     http_status = 408
@@ -33,7 +33,7 @@ class TimedOut(IsolaneError):
 def head_refused(
     target: bytes, headers: Iterable[tuple[bytes, bytes]], limits: WebLimits
 ) -> IsolaneError | None:
-    """Why a request is refused by its first line and header; names are in lower case."""
+    """Return the error for a request by its first line and header, if any; names are in lower case."""
     fields = list(headers)
     names = {name for name, _ in fields}
     if len(target) > limits.url_bytes:
@@ -49,7 +49,7 @@ def head_refused(
 
 
 def header_too_large(limits: WebLimits) -> HeaderTooLarge:
-    """More than is read of a header."""
+    """Return the error for a header beyond the limit."""
     return HeaderTooLarge(
         "The header is too large; "
         f"send at most {limits.headers} fields and {limits.header_bytes} bytes."
@@ -57,33 +57,33 @@ def header_too_large(limits: WebLimits) -> HeaderTooLarge:
 
 
 def body_too_large(limits: WebLimits) -> TooLarge:
-    """More than is read of a body."""
+    """Return the error for a body beyond the limit."""
     return TooLarge(f"The request is too large; send at most {limits.body_bytes} bytes.")
 
 
 def too_many_chunks(limits: WebLimits) -> TooLarge:
-    """A body in tiny pieces costs far more than its bytes."""
+    """Return the error for a body in tiny pieces, which costs far more than its bytes."""
     return TooLarge(f"The request has too many chunks; send at most {limits.chunks}.")
 
 
 def malformed() -> InvalidInput:
-    """No HTTP/1.1."""
+    """Return the error for invalid HTTP/1.1."""
     return InvalidInput("The request is not valid HTTP/1.1.")
 
 
 def timed_out(limits: WebLimits) -> TimedOut:
-    """The request did not come whole in its time."""
+    """Return the error for a request that was not complete in time."""
     return TimedOut(
-        f"The request did not come whole in time; send the header within {limits.header_seconds:g} s "
+        f"The request was not complete in time; send the header within {limits.header_seconds:g} s "
         f"and the body within {limits.body_seconds:g} s."
     )
 
 
 def overloaded() -> Unavailable:
-    """More whole requests than can be answered."""
+    """Return the error for more complete requests than can be answered."""
     return Unavailable("Too many requests are waiting; try again in a few seconds.")
 
 
 def too_many_streams() -> Unavailable:
-    """More streams than are kept open."""
+    """Return the error for more streams than are kept open."""
     return Unavailable("Too many streams are open; try again in a few seconds.")

@@ -1,8 +1,9 @@
 """Serving an ASGI application with limits.
 
-Timing: a long-running process of its own. Model: async, one event loop; the application brings its threads.
-Guarantee: best-effort beyond the limits: what is refused or dropped is for the caller to repeat. Failure: an address
-that is taken ends the process with one line; a sweep that fails is logged, and the next comes all the same.
+Timing: a long-running process of its own.
+Model: async, one event loop; the application brings its threads.
+Guarantee: best-effort beyond the limits: a refused or dropped request is for the caller to repeat.
+Failure: an address in use ends the process with one line; a failed sweep is logged, and the next one follows.
 """
 
 import asyncio
@@ -25,8 +26,8 @@ from orchestrator.web.protocol import LimitedProtocol, Refusal
 from orchestrator.web.traffic import Traffic
 
 SWEEP_SECONDS = 0.5
-BACKLOG = 2_048  # connections that the kernel keeps until they are taken
-# Less than a supervisor waits before it kills.
+BACKLOG = 2_048  # connections that the kernel keeps until they are accepted
+# Less than the supervisor's wait before it kills.
 STOP_SECONDS = 8
 SWITCH_SECONDS = 0.0001
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class WebServer(uvicorn.Server):
                 lifespan="off",
                 log_config=None,
                 access_log=False,
-                # Who calls is for the application to say, by the proxies that it trusts.
+                # The application finds out the caller's address, by the proxies that it trusts.
                 proxy_headers=False,
                 server_header=False,
                 backlog=limits.accepted,
@@ -72,10 +73,10 @@ class WebServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and sweep from now on."""
+        """Listen, and start the sweep."""
         await super().startup(sockets)
         for listening in sockets or ():
-            listening.listen(BACKLOG)  # uvicorn set it to what is taken in one go
+            listening.listen(BACKLOG)  # uvicorn set it to the number accepted at once
         self._sweep(asyncio.get_running_loop())
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -113,17 +114,17 @@ def serve(
 
 
 def _give_turns_to_the_event_loop() -> None:
-    """It needs Python's global lock after each system call, and waits so long for it while a thread computes."""
+    """Let the event loop get Python's lock quickly: it waits for it after each system call while a thread computes."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    # All that was loaded stays: the collector need not look at it again and again.
+    # Loaded modules stay: the collector need not look at them again.
     gc.collect()
     gc.freeze()
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """The socket that connections come to."""
+    """Return the listening socket."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    # Said to be TCP, or asyncio would leave TCP_NODELAY out and each answer would take 40 ms more.
+    # With the protocol named, asyncio sets TCP_NODELAY; without it each answer would take 40 ms more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

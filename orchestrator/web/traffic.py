@@ -1,8 +1,9 @@
-"""What all connections of a process share: who is let in, whose turn it is, who is dropped, whose time is over.
+"""Sharing between all connections of a process: admission, turns, drops and deadlines.
 
-Timing: request-time, in the server's event loop. Model: sync; nothing here waits. Guarantee: deterministic for a clock:
-whoever has sent a whole request and reads is answered, or told 503. Failure: errors bubble to the event loop, which
-logs them and closes the connection.
+Timing: request-time, in the server's event loop.
+Model: sync; nothing here waits.
+Guarantee: deterministic for a clock: a complete request of a caller that reads is answered, or refused with 503.
+Failure: errors bubble to the event loop, which logs them and closes the connection.
 """
 
 import logging
@@ -35,19 +36,17 @@ class Traffic:
 
     # --- connections come and go
     def opened(self, connection: ClientConnection) -> None:
-        """Let it in, if need be in the place of another."""
+        """Admit a connection, if need be in place of another."""
         most = self.limits.connections_per_address
         if most and self.connections.of(connection.address) >= most:
-            self._say(
-                "ADDRESS_FULL", "an address has all connections it may have: a new one was dropped"
-            )
+            self._warn("ADDRESS_FULL", "an address is at its limit: a new connection was dropped")
             self._drop(connection)
             return
         if len(self.connections) >= self.limits.connections:
             other = self.connections.expendable()
-            self._say(
+            self._warn(
                 "CONNECTIONS_FULL",
-                "all connections are taken: one that sent no whole request was dropped",
+                "all connections are in use: one without a complete request was dropped",
             )
             self._drop(other or connection)
             if other is None:
@@ -55,19 +54,19 @@ class Traffic:
         self.connections.add(connection, self.clock())
 
     def closed(self, connection: ClientConnection) -> None:
-        """It is gone, and what it held is free."""
+        """Remove a connection and release what it held."""
         self.queue.discard(connection)
         self._release(connection)
         self.connections.remove(connection)
 
     # --- a request comes
     def began(self, connection: ClientConnection) -> None:
-        """The first bytes of a request have come."""
+        """Note the first bytes of a request."""
         connection.body = 0
         self._move(connection, Phase.HEADER)
 
     def received(self, connection: ClientConnection, size: int) -> None:
-        """Count bytes that are kept; if it is too much, whoever sends most is refused, and only then who waits."""
+        """Count kept bytes; beyond the limit refuse the largest unfinished request, then waiting ones."""
         connection.held += size
         self.held += size
         share = self.limits.held_bytes // self.limits.connections
@@ -78,18 +77,18 @@ class Traffic:
             self._refuse_overloaded(greatest)
 
     def header_complete(self, connection: ClientConnection) -> None:
-        """From now on the body is waited for."""
+        """Note a complete header; the body follows."""
         self._move(connection, Phase.BODY)
 
     def refused(self, connection: ClientConnection) -> None:
-        """It was answered with a problem and is about to close."""
+        """Note that a connection was answered with a problem and is about to close."""
         self.queue.discard(connection)
         self._release(connection)
         self._move(connection, Phase.CLOSING)
 
-    # --- a request is whole
+    # --- a request is complete
     def whole(self, connection: ClientConnection) -> None:
-        """Begin with it, or have it wait for its turn."""
+        """Begin a complete request, or queue it."""
         if self.at_work < self.limits.at_work and self._may_begin(connection.caller):
             self._begin(connection)
             return
@@ -99,7 +98,7 @@ class Traffic:
             self._refuse_overloaded(last)
 
     def became_stream(self, connection: ClientConnection, caller: str) -> bool:
-        """Count it as a stream instead of a request at work, if there is room for one."""
+        """Count an answer as a stream instead of a request at work; return False if there is no room."""
         if self.streams >= self.limits.streams:
             return False
         self.streams += 1
@@ -108,11 +107,11 @@ class Traffic:
         return True
 
     def answered(self, connection: ClientConnection, *, unread: bool) -> None:
-        """The application has said everything."""
+        """Note that the application has ended its answer."""
         self._move(connection, Phase.UNREAD if unread else Phase.IDLE)
 
     def ended(self, caller: str, *, stream: bool) -> None:
-        """The application has returned, and its thread is free."""
+        """Note that the application has returned and its thread is free."""
         if stream:
             self.streams -= 1
         else:
@@ -120,7 +119,7 @@ class Traffic:
 
     # --- time goes by
     def sweep(self) -> None:
-        """End what has had its time, and what keeps too much unread."""
+        """End connections that are overdue, and those that keep too many unread bytes."""
         now = self.clock()
         ended: Counter[str] = Counter()
         for connection in list(self.connections):
@@ -131,9 +130,9 @@ class Traffic:
                 self._expire(connection)
         self._drop_unread(ended)
         if ended:
-            told = ", ".join(f"{number} {phase}" for phase, number in sorted(ended.items()))
+            summary = ", ".join(f"{number} {phase}" for phase, number in sorted(ended.items()))
             logger.info(
-                "connections had their time: %s", told, extra={"event": "CONNECTIONS_ENDED"}
+                "connections were overdue: %s", summary, extra={"event": "CONNECTIONS_ENDED"}
             )
 
     def _look(self, connection: ClientConnection, now: float) -> None:
@@ -184,7 +183,7 @@ class Traffic:
             self._begin(following)
 
     def _refuse_overloaded(self, connection: ClientConnection) -> None:
-        message = "requests wait or hold memory beyond the limit: one was refused, of %s"
+        message = "requests wait or hold memory beyond the limit: one of %s was refused"
         logger.warning(message, connection.caller or "strangers", extra={"event": "REQUESTS_FULL"})
         connection.peer.refuse(refusals.overloaded())
 
@@ -200,5 +199,5 @@ class Traffic:
     def _move(self, connection: ClientConnection, phase: Phase) -> None:
         self.connections.move(connection, phase, self.clock())
 
-    def _say(self, event: str, message: str) -> None:
+    def _warn(self, event: str, message: str) -> None:
         logger.warning(message, extra={"event": event})

@@ -1,4 +1,4 @@
-"""API keys: made here, shown once, revoked here."""
+"""Admin of API keys: create, show once, revoke."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tenants.services.api_keys import create_api_key, digest_of, revoke_api_key
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
-    """A key is never changed: make a new one and revoke the old."""
+    """API keys. A key never changes: create a new one and revoke the old."""
 
     list_display = (
         "hint",
@@ -30,15 +30,15 @@ class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
     actions = ("revoke",)
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """Nothing about a key changes."""
+        """Refuse: a key never changes."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """A revoked key stays, to be told apart later."""
+        """Refuse: a revoked key stays for the record."""
         return False
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
-        """Make the key and show it, this once."""
+        """Create the key and show it once."""
         key = create_api_key(
             tenant=obj.tenant.ref,
             name=obj.name,
@@ -51,12 +51,12 @@ class ApiKeyAdmin(admin.ModelAdmin[ApiKey]):
         self.message_user(request, f"The key, shown this once: {key}", messages.WARNING)
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Revoking is the one change there is, and has the right of one."""
+        """Require the right to change keys; revoking is the only change."""
         return request.user.has_perm("tenants.change_apikey")
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """End the chosen keys at once."""
+        """Revoke the chosen keys."""
         for key in queryset.filter(revoked_at=None).select_related("tenant"):
             revoke_api_key(
                 tenant=key.tenant.ref, hint=key.hint, actor=f"user:{request.user.get_username()}"

@@ -1,4 +1,4 @@
-"""Who did what; to read only."""
+"""Admin of the audit trail; read-only."""
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -8,20 +8,20 @@ from tenants.models import AuditEntry
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(admin.ModelAdmin[AuditEntry]):
-    """Nobody adds, changes or removes an entry here."""
+    """Audit entries; they are never added, changed or removed here."""
 
     list_display = ("at", "tenant_schema", "actor", "action", "subject")
     list_filter = ("action",)
     search_fields = ("tenant_schema", "actor", "subject")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Entries are written by services."""
+        """Refuse: services write entries."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
-        """The past does not change."""
+        """Refuse: entries never change."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
-        """Nor is it forgotten."""
+        """Refuse: entries are kept."""
         return False

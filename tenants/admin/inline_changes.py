@@ -1,4 +1,4 @@
-"""What a page of the admin changes in rows that belong to a tenant, for the audit trail."""
+"""Changes that an admin page makes to a tenant's rows, for the audit trail."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ SUBJECT_LENGTH = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InlineChange:
-    """One row: made (nothing before), deleted (nothing after) or changed (the fields that differ)."""
+    """One row: created (nothing before), deleted (nothing after) or changed (the fields that differ)."""
 
-    action: str  # tenant.quota or tenant.domain, as the model is called
+    action: str  # tenant.quota or tenant.domain, by the model's name
     subject: str
     before: dict[str, Any]
     after: dict[str, Any]
 
 
 def changes_in(formset: Any) -> list[InlineChange]:
-    """The changes that saving this valid formset will make."""
+    """Return the changes that saving this valid formset will make."""
     action = f"tenant.{formset.model._meta.model_name}"
     return [
         InlineChange(

@@ -1,4 +1,4 @@
-"""Who is a member of which tenant."""
+"""Admin of memberships."""
 
 from django.contrib import admin
 
@@ -7,7 +7,7 @@ from tenants.models import Membership
 
 @admin.register(Membership)
 class MembershipAdmin(admin.ModelAdmin[Membership]):
-    """One role per person and tenant."""
+    """Members of tenants; one role per person and tenant."""
 
     list_display = ("user", "tenant", "role", "blueprints")
     list_filter = ("tenant", "role")

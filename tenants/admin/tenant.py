@@ -1,4 +1,4 @@
-"""Tenants and their quotas; every change goes through a service."""
+"""Admin of tenants and quotas; every change goes through a service."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ FORM_FIELDS = ("schema_name", "name", "trusted", "required_isolation")
 
 
 class TenantForm(forms.ModelForm[Tenant]):
-    """Checks the schema's name before anything is made."""
+    """Checks the schema name before anything is created."""
 
     reuse_name = forms.BooleanField(
         required=False,
-        help_text="Take the name of a deleted tenant; secrets named env: and file: that it left are the new one's.",
+        help_text="Reuse the name of a deleted tenant; the new one can read env: and file: secrets that it left.",
     )
 
     class Meta:
@@ -33,7 +33,7 @@ class TenantForm(forms.ModelForm[Tenant]):
         fields = FORM_FIELDS
 
     def clean_schema_name(self) -> str:
-        """The same rule as everywhere."""
+        """Apply the rule for schema names."""
         name: str = self.cleaned_data["schema_name"]
         if self.instance.pk:
             return name
@@ -44,7 +44,7 @@ class TenantForm(forms.ModelForm[Tenant]):
 
 
 class QuotaForm(forms.ModelForm[Quota]):
-    """The same range as everywhere."""
+    """Quotas within their range."""
 
     max_running = forms.IntegerField(min_value=1, max_value=MAX_RUNNING)
 
@@ -54,7 +54,7 @@ class QuotaForm(forms.ModelForm[Quota]):
 
 
 class QuotaInline(admin.StackedInline[Quota, Tenant]):
-    """A tenant has exactly one."""
+    """The quota of a tenant; exactly one."""
 
     model = Quota
     form = QuotaForm
@@ -62,7 +62,7 @@ class QuotaInline(admin.StackedInline[Quota, Tenant]):
     extra = 0
 
     def has_add_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
-        """It is made with the tenant."""
+        """Refuse: the quota is created with the tenant."""
         return False
 
 
@@ -96,27 +96,27 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
 
     @admin.display(description="max running", ordering="quota__max_running")
     def max_running(self, tenant: Tenant) -> int:
-        """From its quota."""
+        """The limit of the tenant's quota."""
         return int(tenant.quota.max_running)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
-        """With quotas, for the list."""
+        """Include quotas, for the list."""
         return super().get_queryset(request).select_related("quota")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
-        """A schema keeps its name."""
+        """Make the schema name read-only: a schema keeps its name."""
         return (*self.readonly_fields, "schema_name") if obj else self.readonly_fields
 
     def get_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
-        """A name is chosen once; how it stands is shown once there is something."""
+        """Offer `reuse_name` for a new tenant, and the status for an existing one."""
         return (*FORM_FIELDS, *self.readonly_fields) if obj else (*FORM_FIELDS, "reuse_name")
 
     def get_inlines(self, request: HttpRequest, obj: Tenant | None) -> Any:
-        """What is made with the tenant is changed later."""
+        """Offer quota and domains for an existing tenant; they are created with it."""
         return [QuotaInline, DomainInline] if obj else []
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
-        """Save what the form has and nothing else, since a provisioner writes to the row, too; or ask for a new one."""
+        """Save the form's fields only, since a provisioner writes to the row, too; or create a tenant."""
         actor = f"user:{request.user.get_username()}"
         if change:
             obj.save(update_fields=[name for name in form.cleaned_data if name in FORM_FIELDS])
@@ -138,12 +138,12 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
         obj.pk = made.id
         obj._state.adding = False
         message = (
-            f"Tenant {obj.schema_name} is being created; it takes work once its status is active."
+            f"Tenant {obj.schema_name} is being created; it accepts work once its status is active."
         )
         self.message_user(request, message, messages.INFO)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:  # noqa: FBT001 - Django's signature
-        """Record what changes of quota and domains, in the same transaction."""
+        """Record changes of quota and domains in the same transaction."""
         changes = changes_in(formset)
         super().save_formset(request, form, formset, change)
         actor = f"user:{request.user.get_username()}"
@@ -160,7 +160,7 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show what a service refuses, instead of an error page."""
+        """Show a service's refusal instead of an error page."""
         try:
             return super().add_view(request, form_url, extra_context)
         except IsolaneError as error:
@@ -168,14 +168,14 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
             return HttpResponseRedirect(request.path)
 
     # --- statuses
-    @admin.action(description="Suspend: take no new work", permissions=["change"])
+    @admin.action(description="Suspend: accept no new work", permissions=["change"])
     def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         """Suspend the chosen tenants."""
         self._set_status(request, queryset, TenantStatus.SUSPENDED)
 
     @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        """Let the chosen tenants work again."""
+        """Let the chosen tenants accept work again."""
         self._set_status(request, queryset, TenantStatus.ACTIVE)
 
     def _set_status(
@@ -196,19 +196,19 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
 
     # --- deletion asks for the name, and happens in the background
     def get_actions(self, request: HttpRequest) -> Any:
-        """No deletion in bulk."""
+        """Leave out deletion in bulk."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The tables of its schema are not listed: all of them go."""
+        """Name the tenant instead of listing its tables: all of them are dropped."""
         return [f"Everything of {tenant.schema_name}" for tenant in objs], {}, set(), []
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
-        """Go on only if the name was typed."""
+        """Go on only if the schema name was typed."""
         tenant = self.get_object(request, object_id)
         if not self.has_delete_permission(request, tenant):
             raise PermissionDenied
@@ -226,6 +226,6 @@ class TenantAdmin(admin.ModelAdmin[Tenant]):
         return super().delete_view(request, object_id, extra_context)
 
     def delete_model(self, request: HttpRequest, obj: Tenant) -> None:
-        """Begin; workers stop its runs, then a provisioner drops its schema and role."""
+        """Begin the deletion; workers stop the tenant's runs, then a provisioner drops its schema and role."""
         actor = f"user:{request.user.get_username()}"
         set_status(schema=obj.schema_name, status=TenantStatus.DELETING, actor=actor)

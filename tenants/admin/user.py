@@ -1,4 +1,4 @@
-"""People and groups. They hold the rights, so whoever changes them could give himself all: for superusers only."""
+"""Admin of people and groups, for superusers only: a person who changes rights could get all of them."""
 
 from typing import Any
 
@@ -11,26 +11,26 @@ from tenants.models import User
 
 
 class SuperusersOnly:
-    """What other staff neither see nor change, whatever rights they were given."""
+    """Hides a page from other staff, whatever rights they have."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Show it at all."""
+        """Show the app to superusers."""
         return _is_superuser(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """See."""
+        """Let superusers view."""
         return _is_superuser(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Make."""
+        """Let superusers add."""
         return _is_superuser(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Change, also passwords."""
+        """Let superusers change, also passwords."""
         return _is_superuser(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Delete."""
+        """Let superusers delete."""
         return _is_superuser(request)
 
 

@@ -1,1 +1,1 @@
-"""Signing in: how often somebody may try, what a try may cost, and what is written down of it."""
+"""Signing in: limits on tries, on their cost, and on what is recorded of them."""

@@ -1,4 +1,4 @@
-"""The address that the failures of a request are counted under."""
+"""The address under which the failures of a request are counted."""
 
 from functools import cache
 
@@ -9,18 +9,18 @@ from foundation.client_address import Network, client_address, counted_as, netwo
 
 
 def address_of(request: HttpRequest) -> str:
-    """The caller's address, or the /64 network of an IPv6 one."""
+    """Return the caller's address, or the /64 network of an IPv6 address."""
     peer: str = request.META.get("REMOTE_ADDR", "")
     return counted_address(peer, request.headers.get("X-Forwarded-For", ""))
 
 
 def counted_address(peer: str, forwarded: str) -> str:
-    """The same from the parts of a request."""
+    """Return the address from the parts of a request."""
     return counted_as(client_address(peer, forwarded, _networks(settings.TRUSTED_PROXIES)))
 
 
-def is_everybodys() -> bool:
-    """Whether all callers have the address of a proxy, since none is trusted to tell theirs."""
+def is_shared_by_all() -> bool:
+    """Return True if all callers have the address of a proxy because no proxy is trusted to report theirs."""
     return settings.BEHIND_TLS and not settings.TRUSTED_PROXIES
 
 

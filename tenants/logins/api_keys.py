@@ -13,7 +13,7 @@ MAX_KNOWN = 10_000
 
 
 class KnownKeys:
-    """Digests of keys that were valid lately; those used longest ago are forgotten first."""
+    """Digests of keys that were valid lately; the least recently used are forgotten first."""
 
     def __init__(self, most: int = MAX_KNOWN) -> None:
         self._most = most
@@ -21,7 +21,7 @@ class KnownKeys:
         self._lock = threading.Lock()
 
     def has(self, digest: str) -> bool:
-        """Whether it was valid when it was last looked up."""
+        """Return True if the key was valid when it was last looked up."""
         with self._lock:
             if digest not in self._digests:
                 return False
@@ -29,14 +29,14 @@ class KnownKeys:
             return True
 
     def add(self, digest: str) -> None:
-        """Remember a valid one."""
+        """Remember a valid key."""
         with self._lock:
             self._digests[digest] = None
             if len(self._digests) > self._most:
                 self._digests.popitem(last=False)
 
     def drop(self, digest: str) -> None:
-        """Forget one that is not valid any more."""
+        """Forget a key that is no longer valid."""
         with self._lock:
             self._digests.pop(digest, None)
 
@@ -45,13 +45,13 @@ KNOWN = KnownKeys()
 
 
 def key_in(authorization: str) -> str | None:
-    """The key in an Authorization header, if there is one of that kind."""
+    """Return the key in an Authorization header, if it holds one."""
     scheme, _, sent = authorization.partition(" ")
     return sent.strip() if scheme.lower() == "bearer" else None
 
 
 def caller_of_request(request: HttpRequest, key: str) -> Caller:
-    """Who calls with this key. The database says so each time; what is known only lets the key through to it."""
+    """Return the caller with this key. The database decides each time; a known key only skips the limit."""
     digest = digest_of(key)
     if KNOWN.has(digest) and (caller := find_caller(key)):
         return caller

@@ -1,6 +1,9 @@
-"""The little that is needed of ASGI to answer in front of Django.
+"""The parts of ASGI needed to answer in front of Django.
 
-Timing: request-time. Model: async. Guarantee: at-most-once; one answer for one request. Failure: bubble.
+Timing: request-time.
+Model: async.
+Guarantee: at-most-once; one answer for one request.
+Failure: bubble.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,12 +22,12 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """A header of the request, its values joined as Django does; empty if it was not sent."""
+    """Return a header of the request, its values joined as Django does; empty if it was not sent."""
     return ",".join(value.decode("latin-1") for sent, value in scope["headers"] if sent == name)
 
 
 async def whole_body(receive: Receive, *, most: int) -> bytes | None:
-    """The body of the request, or the first bytes of one that is larger; None if the caller went away."""
+    """Return the request's body, or the first bytes of a larger one; None if the caller disconnected."""
     body = b""
     while len(body) <= most:
         message = await receive()
@@ -37,7 +40,7 @@ async def whole_body(receive: Receive, *, most: int) -> bytes | None:
 
 
 def again(body: bytes, receive: Receive) -> Receive:
-    """Receive this body, and then whatever comes after it."""
+    """Return a receiver that replays this body, then whatever comes after it."""
     bodies = [body]
 
     async def receive_again() -> Message:

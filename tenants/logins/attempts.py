@@ -1,7 +1,9 @@
 """One try to sign in, with a password or with an API key.
 
-Timing: request-time. Model: sync. Guarantee: at-most-once; a try is counted as failed before it is made, so that many
-at once are no way around the limit. Failure: bubble; a try that could not be finished counts for nothing.
+Timing: request-time.
+Model: sync.
+Guarantee: at-most-once; a try counts as failed before it is made, so that many at once cannot evade the limit.
+Failure: bubble; a try that could not be finished is not counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +13,9 @@ from django.http import HttpRequest
 
 from foundation.backoff import CountedSubject, seconds
 from foundation.errors import TooManyAttempts
-from tenants.logins.addresses import address_of, is_everybodys
+from tenants.logins.addresses import address_of, is_shared_by_all
 from tenants.logins.counts import counts
-from tenants.logins.failures import write_down
+from tenants.logins.failures import record_failure
 from tenants.logins.limits import key_subject, password_subjects
 from tenants.logins.waiting import WAITING
 
@@ -25,10 +27,10 @@ def with_password(
 ) -> Found | None:
     """Check a password unless the account at this address, or the address, has to wait."""
     address = address_of(request)
-    pair, shared = password_subjects(account, address, is_proxy=is_everybodys())
+    pair, shared = password_subjects(account, address, is_proxy=is_shared_by_all())
     found, failures = _counted([pair, shared], check)
     if found is None:
-        write_down(what="password", account=account, address=address, failures=failures)
+        record_failure(what="password", account=account, address=address, failures=failures)
     else:
         counts().forget(pair.name)
         counts().give_back(shared.name)
@@ -38,10 +40,10 @@ def with_password(
 def with_key(request: HttpRequest, check: Callable[[], Found | None]) -> Found | None:
     """Check an API key unless its address has to wait."""
     address = address_of(request)
-    subject = key_subject(address, is_proxy=is_everybodys())
+    subject = key_subject(address, is_proxy=is_shared_by_all())
     found, failures = _counted([subject], check)
     if found is None:
-        write_down(what="API key", account="", address=address, failures=failures)
+        record_failure(what="API key", account="", address=address, failures=failures)
     else:
         counts().give_back(subject.name)
     return found
@@ -50,7 +52,7 @@ def with_key(request: HttpRequest, check: Callable[[], Found | None]) -> Found |
 def _counted(
     subjects: Sequence[CountedSubject], check: Callable[[], Found | None]
 ) -> tuple[Found | None, int]:
-    """What the check found, and the failures of the first subject with this one."""
+    """Return the result of the check, and the failures of the first subject including this one."""
     counted = counts().count(subjects)
     if counted.wait > 0:
         for subject, wait in zip(subjects, counted.waits, strict=True):

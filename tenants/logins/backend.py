@@ -1,4 +1,4 @@
-"""Who signs in with a password."""
+"""Sign-in with a password."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tenants.scope import give_back_connection
 
 
 class PasswordBackend(ModelBackend):
-    """Django's, with limits: for tries that come with a request, and for hashing in all."""
+    """Django's backend, with limits on tries that come with a request and on hashing in all."""
 
     def authenticate(
         self,
@@ -22,31 +22,33 @@ class PasswordBackend(ModelBackend):
         password: str | None = None,
         **kwargs: Any,
     ) -> User | None:
-        """The user, if the password is right; unknown users take as long as wrong passwords."""
+        """Return the user if the password is right; unknown users take as long as wrong passwords."""
         if username is None or password is None:
             return None
         if request is None:  # a command, which has no address
             return self._check(username, password)
         return with_password(request, username, lambda: self._check(username, password))
 
-    # ModelBackend's own hashes without a limit; this one calls the above.
+    # ModelBackend's own version hashes without a limit; this one calls authenticate().
     aauthenticate = BaseBackend.aauthenticate  # type: ignore[assignment]  # names them in kwargs
 
     def _check(self, username: str, password: str) -> User | None:
         with QUEUE.place():
             user = User.objects.filter(username=username).first()
-            give_back_connection()  # nobody waits for a hash with one
-            is_right, anew = QUEUE.run(lambda: _compare(password, user.password if user else None))
+            give_back_connection()  # no request keeps one while it waits for a hash
+            is_right, rehashed = QUEUE.run(
+                lambda: _compare(password, user.password if user else None)
+            )
         if user is None or not is_right or not self.user_can_authenticate(user):
             return None
-        if anew:
-            user.password = anew
+        if rehashed:
+            user.password = rehashed
             user.save(update_fields=["password"])
         return user
 
 
 def _compare(password: str, encoded: str | None) -> tuple[bool, str]:
-    """Whether it is the one that was encoded, and how it is to be stored from now on, if otherwise than before."""
+    """Return True if the password is right, and its new hash if the stored one is outdated."""
     if encoded is None:
         make_password(password)
         return False, ""

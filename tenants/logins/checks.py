@@ -1,18 +1,18 @@
-"""Django's system check of what logins are counted by."""
+"""Django's system check of the addresses by which logins are counted."""
 
 from typing import Any
 
 from django.core import checks
 
-from tenants.logins.addresses import is_everybodys
+from tenants.logins.addresses import is_shared_by_all
 
 WITHOUT_ADDRESSES = "tenants.W001"
 
 
 @checks.register(checks.Tags.security)
 def callers_have_addresses(**_: Any) -> list[checks.CheckMessage]:
-    """Behind a proxy that is not trusted all callers have its address."""
-    if not is_everybodys():
+    """Warn if all callers have the address of a proxy that is not trusted."""
+    if not is_shared_by_all():
         return []
     return [
         checks.Warning(

@@ -1,7 +1,9 @@
-"""Failures that all web processes count together, in Redis; while that is away, each process by itself.
+"""Failures counted by all web processes together, in Redis; while it is away, by each process for itself.
 
-Timing: request-time. Model: sync. Guarantee: best-effort; counts may be lost with Redis, but there is always a limit.
-Failure: continue; Redis away, slow or talking nonsense means the process's own counts and is never an error.
+Timing: request-time.
+Model: sync.
+Guarantee: best-effort; counts may be lost with Redis, but there is always a limit.
+Failure: continue; if Redis is away, slow or broken, the process uses its own counts.
 """
 
 import hashlib
@@ -22,12 +24,12 @@ from foundation.backoff import SECOND, Counted, CountedSubject
 from foundation.failure_counts import FailureCounts
 
 PREFIX = "isolane:login:"
-MAX_SECONDS = 0.2  # that a caller may lose to a Redis that does not answer
-REST_SECONDS = 5.0  # after a failure nobody asks for so long
+MAX_SECONDS = 0.2  # the longest delay of a caller by a Redis that does not answer
+REST_SECONDS = 5.0  # the pause in asking Redis after a failure
 
-# A key holds "<failures> <end of the wait>". For each there is a table of waits, the memory and the longest wait. The
-# time is the caller's; a wait is never longer than the longest, however far two clocks are apart. Web's user may call
-# few commands (orchestrator.broker_users), in scripts, too.
+# A key holds "<failures> <end of the wait>". Each comes with a table of waits, the memory and the longest wait. The
+# time is the caller's; a wait is never longer than the longest, however far two clocks differ. Also in scripts,
+# web's user may call only few commands (orchestrator.broker_users).
 READ = """
 local function read(key)
   local failures, ends = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
@@ -70,7 +72,7 @@ logger = logging.getLogger(__name__)
 
 
 class SharedCounts:
-    """Like FailureCounts, in one Redis, and with one of those for when to leave that Redis alone."""
+    """FailureCounts in one Redis, with counts of its own for the time that Redis is left alone."""
 
     def __init__(
         self,
@@ -97,12 +99,12 @@ class SharedCounts:
         return self._bounded(ask, lambda: self._own.count(subjects))
 
     def give_back(self, name: str) -> None:
-        """Take one failure back that was counted in advance, and the wait that it brought."""
+        """Take back one failure that was counted in advance, and its wait."""
         self._own.give_back(name)
         self._bounded(lambda: self._run(GIVE_BACK, [PREFIX + name], []), lambda: None)
 
     def forget(self, name: str) -> None:
-        """Take all failures back."""
+        """Take back all failures."""
         self._own.forget(name)
         self._bounded(lambda: self._client.delete(PREFIX + name), lambda: None)
 
@@ -136,7 +138,7 @@ class SharedCounts:
 
 
 def counts() -> SharedCounts | FailureCounts:
-    """The counts of this process's platform."""
+    """Return the counts of this process's platform."""
     return _counts(settings.REDIS_URL)
 
 
@@ -144,7 +146,7 @@ def counts() -> SharedCounts | FailureCounts:
 def _counts(url: str) -> SharedCounts | FailureCounts:
     if not url:
         return FailureCounts()
-    half = MAX_SECONDS / 2  # connecting and the answer are waited for one after the other
+    half = MAX_SECONDS / 2  # one half for connecting, one for the answer
     limits: dict[str, Any] = {"socket_connect_timeout": half, "socket_timeout": half}
     return SharedCounts(
         redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, **limits)
@@ -153,7 +155,7 @@ def _counts(url: str) -> SharedCounts | FailureCounts:
 
 @cache
 def _sha(script: str) -> str:
-    """The name that EVALSHA knows a script by."""
+    """Return the name by which EVALSHA knows a script."""
     return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 

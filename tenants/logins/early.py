@@ -1,8 +1,9 @@
-"""Refusing those who have to wait in front of Django: no thread, no session and no server is used for them.
+"""Refusals in front of Django for callers that have to wait: they use no thread, no session and no server.
 
-Timing: request-time. Model: async; it waits for a form's body and for the answer's way out. Guarantee: best-effort;
-whom it does not know is counted and refused behind it, and a key that was valid lately is never refused.
-Failure: abort; a caller who goes away before its form is whole gets no answer.
+Timing: request-time.
+Model: async; waits for a form's body and for the answer to be sent.
+Guarantee: best-effort; unknown callers are counted and refused behind it, a recently valid key is never refused.
+Failure: abort; a caller that disconnects before its form is complete gets no answer.
 """
 
 from django.http import HttpResponse
@@ -11,7 +12,7 @@ from foundation.backoff import CountedSubject, seconds
 from foundation.errors import IsolaneError, TooLarge, TooManyAttempts
 from foundation.failure_counts import FailureCounts
 from foundation.problems import problem_response
-from tenants.logins.addresses import counted_address, is_everybodys
+from tenants.logins.addresses import counted_address, is_shared_by_all
 from tenants.logins.api_keys import KNOWN, key_in
 from tenants.logins.asgi import (
     Application,
@@ -36,7 +37,7 @@ MAX_FORM_BYTES = 64 * 1024
 
 
 class EarlyRefusals:
-    """Around Django's application. As many logins are let in at once as can hash or wait to."""
+    """Wraps Django's application. Lets in as many logins at once as can hash or wait for it."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class EarlyRefusals:
         self._turned_away = turned_away or FailureCounts()
 
     def refusal(self, scope: Scope) -> HttpResponse | None:
-        """The answer to an address that has to wait, by the header alone: the server asks before the body has come."""
+        """Return the answer to an address that has to wait, by the header alone: the body has not come yet."""
         if _signs_in(scope):
             subject = _subject(scope)
             wait = WAITING.left(subject.name) or self._turned_away.wait(subject)
@@ -62,7 +63,7 @@ class EarlyRefusals:
         return with_headers(scope, _response(scope["path"], error))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 429, or go on."""
+        """Answer 429, or pass the request on."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
         elif response := self.refusal(scope):
@@ -73,7 +74,7 @@ class EarlyRefusals:
             await self._application(scope, receive, send)
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The whole form first: one that comes slowly must not keep others out.
+        # Read the whole form first: one that comes slowly must not keep others out.
         body = await whole_body(receive, most=MAX_FORM_BYTES)
         if body is None:
             return
@@ -85,7 +86,7 @@ class EarlyRefusals:
             )
             return
         if not self._free:
-            self._turned_away.count([_subject(scope)])  # who comes again and again has to wait
+            self._turned_away.count([_subject(scope)])  # repeated tries make the address wait
             await _refuse(scope, send, TooManyAttempts(RETRY_SECONDS))
             return
         self._free -= 1
@@ -100,7 +101,7 @@ def _signs_in(scope: Scope) -> bool:
 
 
 def _subject(scope: Scope) -> CountedSubject:
-    return address_subject(_address(scope), is_proxy=is_everybodys())
+    return address_subject(_address(scope), is_proxy=is_shared_by_all())
 
 
 def _wait_of_key(scope: Scope) -> int:
@@ -109,7 +110,7 @@ def _wait_of_key(scope: Scope) -> int:
     key = key_in(header(scope, b"authorization"))
     if not key:
         return 0
-    wait = WAITING.left(key_subject(_address(scope), is_proxy=is_everybodys()).name)
+    wait = WAITING.left(key_subject(_address(scope), is_proxy=is_shared_by_all()).name)
     return 0 if wait and KNOWN.has(digest_of(key)) else wait
 
 
@@ -123,7 +124,7 @@ async def _refuse(scope: Scope, send: Send, error: IsolaneError) -> None:
 
 
 def _response(path: str, error: IsolaneError) -> HttpResponse:
-    """What Django would have answered: a page for people, a problem for programs."""
+    """Return Django's own answer: a page for people, a problem for programs."""
     if isinstance(error, TooManyAttempts) and is_for_people(path):
         return too_many_attempts(path, error)
     return problem_response(error)

@@ -1,7 +1,9 @@
-"""What is written down of a failed login: at most one log line a second, and few entries in the audit trail.
+"""Records of failed logins: at most one log line a second, and few entries in the audit trail.
 
-Timing: request-time. Model: sync. Guarantee: at-most-once; whoever fails on purpose adds a bounded number of entries a
-minute. Failure: bubble; what cannot be written is not hidden.
+Timing: request-time.
+Model: sync.
+Guarantee: at-most-once; failures on purpose add a bounded number of entries a minute.
+Failure: bubble; an entry that cannot be written is an error.
 """
 
 import logging
@@ -12,14 +14,14 @@ from collections.abc import Callable
 from tenants.scope import platform_scope
 from tenants.services.audit import record
 
-MAX_ACCOUNT_LENGTH = 150  # that of a user name
+MAX_ACCOUNT_LENGTH = 150  # the length of a user name
 ENTRIES_PER_MINUTE = 60  # of one process
 MINUTE = 60.0
 logger = logging.getLogger(__name__)
 
 
 class PerMinute:
-    """Lets so many through in a minute, and knows how many it held back since."""
+    """Lets a number of entries through each minute, and counts the others."""
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
@@ -30,7 +32,7 @@ class PerMinute:
         self._held = 0
 
     def take(self) -> int | None:
-        """The number of those held back before this one, or None if it is held back, too."""
+        """Return the number of entries held back before this one, or None if this one is held back."""
         with self._lock:
             now = self._clock()
             if now >= self._ends:
@@ -46,11 +48,11 @@ class PerMinute:
 _ENTRIES = PerMinute(ENTRIES_PER_MINUTE)
 
 
-def write_down(*, what: str, account: str, address: str, failures: int) -> None:
+def record_failure(*, what: str, account: str, address: str, failures: int) -> None:
     """Log a failure; audit the first of its subject, the second, the fourth and so on."""
     account = printable(account)
     logger.warning(
-        "%s is wrong, the %d. failure",
+        "wrong %s, failure %d",
         what,
         failures,
         extra={"event": "LOGIN_FAILED", "account": account, "address": address},
@@ -71,6 +73,6 @@ def write_down(*, what: str, account: str, address: str, failures: int) -> None:
 
 
 def printable(account: str) -> str:
-    """What somebody typed as a name: short, without control characters, and nothing that cannot be stored."""
+    """Return a typed name in a form that can be stored: short, without control characters."""
     shown = "".join(sign if sign.isprintable() else "�" for sign in account[:MAX_ACCOUNT_LENGTH])
     return shown.encode("utf-8", "replace").decode()

@@ -1,8 +1,9 @@
-"""Hashing passwords, which takes a processor for about 0.2 s each time, in threads of its own.
+"""Hashing passwords in threads of its own; each hash takes a processor for about 0.2 s.
 
-Timing: request-time. Model: sync; few threads hash, with low priority, and few requests wait for them, without a
-database connection. Guarantee: at-most-once; one or two processors hash, never more than half. Failure: abort; who
-finds the queue full is told to come back.
+Timing: request-time.
+Model: sync; few threads hash, with low priority, and few requests wait for them, without a database connection.
+Guarantee: at-most-once; one or two processors hash, never more than half.
+Failure: abort; a request that finds the queue full is refused with a time to retry.
 """
 
 import contextlib
@@ -15,8 +16,8 @@ from typing import TypeVar
 
 from foundation.errors import TooManyAttempts
 
-# Together fewer than the four requests of strangers that web works on at once (a fifth of its connections): while
-# some guess passwords, others must still see the login page, and new API keys be looked up.
+# Together fewer than the four requests of unknown callers that web works on at once (a fifth of its connections): while
+# some callers guess passwords, others must still get the login page, and new API keys must be looked up.
 AT_ONCE = min(2, max(1, (os.cpu_count() or 1) // 2))
 WAITING = 1
 RETRY_SECONDS = 2
@@ -25,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class HashingQueue:
-    """So many hash at once, so many wait, all others are refused."""
+    """A number of hashes at once, a number that wait; all others are refused."""
 
     def __init__(self, *, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:
         self._places = threading.BoundedSemaphore(at_once + waiting)
@@ -33,7 +34,7 @@ class HashingQueue:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Be in the queue, or refused at once."""
+        """Take a place in the queue, or refuse at once."""
         if not self._places.acquire(blocking=False):
             raise TooManyAttempts(RETRY_SECONDS)
         try:
@@ -42,12 +43,12 @@ class HashingQueue:
             self._places.release()
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Do it in turn; waits for those before, who hold a place each."""
+        """Run the work after those before it, each of which holds a place."""
         return self._threads.submit(work).result()
 
 
 def _give_way() -> None:
-    """Let everybody else go first: a login may take longer, a request may not."""
+    """Lower the thread's priority: a login may take longer, a request may not."""
     with contextlib.suppress(
         OSError, AttributeError
     ):  # where threads have no priority of their own

@@ -1,4 +1,4 @@
-"""What a person sees who tried to sign in too often."""
+"""The page for a person who tried to sign in too often."""
 
 from functools import lru_cache
 
@@ -9,7 +9,7 @@ from foundation.errors import TooManyAttempts
 
 
 def too_many_attempts(path: str, error: TooManyAttempts) -> HttpResponse:
-    """A page with the same status and header as the problem that a program is sent, and with a way back to the path."""
+    """Return a page with a link back, and the status and header of the problem that a program gets."""
     headers = {"Retry-After": str(error.retry_after_s)}
     return HttpResponse(_page(path, error.detail), status=error.http_status, headers=headers)
 

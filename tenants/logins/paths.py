@@ -1,4 +1,4 @@
-"""Which paths are pages of people, who sign in with a password and have a session. Pure."""
+"""Paths of pages for people, who sign in with a password and have a session. Pure."""
 
 ADMIN_PREFIX = "/admin/"
 SIGN_IN_PATHS = frozenset({"/login/", "/logout/"})
@@ -6,5 +6,5 @@ PASSWORD_PATHS = frozenset({"/login/", "/admin/login/"})  # where passwords are 
 
 
 def is_for_people(path: str) -> bool:
-    """Such pages know sessions only: an API key that is sent along is not looked at."""
+    """Return True for a page that knows sessions only; an API key sent along is ignored."""
     return path.startswith(ADMIN_PREFIX) or path in SIGN_IN_PATHS

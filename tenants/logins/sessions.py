@@ -1,4 +1,4 @@
-"""What follows a login: the session of staff is short, and their logins are in the audit trail."""
+"""Effects of a login: the session of staff is short, and their logins are in the audit trail."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,5 +29,5 @@ def after_login(*, request: HttpRequest, user: User, **_: Any) -> None:
 
 
 def connect() -> None:
-    """Hear of logins."""
+    """Register the receiver of logins."""
     user_logged_in.connect(after_login, dispatch_uid="tenants.logins.sessions")

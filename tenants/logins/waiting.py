@@ -8,11 +8,11 @@ from collections.abc import Callable
 from foundation.backoff import SECOND
 
 MAX_KEPT = 10_000
-KEPT_FOR = SECOND  # then the counts are asked again, which may have taken the wait back
+KEPT_FOR = SECOND  # then the counts are asked again: the wait may have been taken back
 
 
 class Waiting:
-    """At most so many names, the ones noted longest ago go first."""
+    """A bounded number of names; the oldest are dropped first."""
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, most: int = MAX_KEPT
@@ -23,7 +23,7 @@ class Waiting:
         self._lock = threading.Lock()
 
     def note(self, name: str, wait: int) -> None:
-        """Take down that the name has to wait, if it has."""
+        """Remember that the name has to wait, if it has."""
         if wait <= 0:
             return
         now = self._now()
@@ -35,11 +35,11 @@ class Waiting:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody was noted lately, as far as one can tell without a look at the time."""
+        """True if no name is kept; does not look at the clock."""
         return not self._until
 
     def left(self, name: str) -> int:
-        """How long the name has to wait, as far as is known here."""
+        """Return the remaining wait of the name, as far as it is known here."""
         until, kept_until = self._until.get(name, (0, 0))
         now = self._now()
         return until - now if now < kept_until else 0

@@ -302,7 +302,7 @@ class Migration(migrations.Migration):
                 (
                     "max_running",
                     models.PositiveIntegerField(
-                        default=5, help_text="How many runs may hold a slot at the same time."
+                        default=5, help_text="Number of runs that may hold a slot at the same time."
                     ),
                 ),
             ],

@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
             field=models.JSONField(
                 blank=True,
                 default=dict,
-                help_text='What runs may cost in a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
+                help_text='Cost limits for a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
             ),
         ),
     ]

@@ -31,14 +31,14 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="tenant",
             name="provisioning_after",
-            field=models.DateTimeField(help_text="Not tried again before.", null=True),
+            field=models.DateTimeField(help_text="Earliest time of the next try.", null=True),
         ),
         migrations.AddField(
             model_name="tenant",
             name="provisioning_error",
             field=models.CharField(
                 blank=True,
-                help_text="Why it could not be made, migrated or deleted.",
+                help_text="Reason why it could not be created, migrated or deleted.",
                 max_length=500,
             ),
         ),
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 blank=True,
                 default="before 0003",  # the rows that there are have a schema
-                help_text="Which migrations its schema has; empty while it has no schema.",
+                help_text="Hash of the migrations that its schema has; empty while it has no schema.",
                 max_length=64,
             ),
             preserve_default=False,

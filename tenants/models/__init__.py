@@ -1,4 +1,4 @@
-"""Tables in public that say who the tenants are and who may act for them."""
+"""Tables in public: the tenants and those who may act for them."""
 
 from tenants.models.api_key import ApiKey
 from tenants.models.audit_entry import AuditEntry

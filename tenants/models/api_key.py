@@ -11,7 +11,7 @@ from tenants.roles import Role
 
 
 class ApiKey(HasRights, models.Model):
-    """The secret itself is shown once, when it is made."""
+    """A key; the secret itself is shown once, when it is created."""
 
     database_rights = DatabaseRights(login=("SELECT",))
 
@@ -43,7 +43,7 @@ class ApiKey(HasRights, models.Model):
         return f"{self.name} ({self.hint}…)"
 
     def clean(self) -> None:
-        """The same rule as everywhere, for forms."""
+        """Check the blueprints, for forms."""
         try:
             self.blueprints = check_blueprints(self.blueprints)
         except InvalidInput as error:

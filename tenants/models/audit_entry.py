@@ -1,4 +1,4 @@
-"""Who did what; never changed, and kept when its tenant is gone."""
+"""The audit trail; never changed, and kept when its tenant is deleted."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class AuditEntry(HasRights, models.Model):
-    """Names its tenant by id and schema, without a foreign key, because it outlives it. Ids are never given twice."""
+    """One entry. Names its tenant by id and schema, without a foreign key: it outlives the tenant. Ids are unique."""
 
     database_rights = DatabaseRights(tenant=("SELECT", "INSERT"))
 

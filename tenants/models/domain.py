@@ -1,4 +1,4 @@
-"""A host name that stands for a tenant."""
+"""A host name of a tenant."""
 
 from django.core.exceptions import ValidationError
 from django_tenants.models import DomainMixin
@@ -9,12 +9,12 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class Domain(HasRights, DomainMixin):  # type: ignore[misc]  # django-tenants has no annotations
-    """Lower case, without a port."""
+    """A host name in lower case, without a port."""
 
     database_rights = DatabaseRights(login=("SELECT",))
 
     def clean(self) -> None:
-        """The same rule as everywhere, for forms."""
+        """Check the host name, for forms."""
         try:
             self.domain: str = check_domain(self.domain)
         except InvalidInput as error:

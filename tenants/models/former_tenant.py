@@ -1,4 +1,4 @@
-"""Names of tenants that are gone."""
+"""Names of deleted tenants."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from tenants.rights import HasRights
 
 
 class FormerTenant(HasRights, models.Model):
-    """A name that was a tenant's: `env:` and `file:` secrets are found by name, so a namesake would get them."""
+    """The name of a deleted tenant: `env:` and `file:` secrets are found by name, so a new one could read them."""
 
     schema_name = models.CharField("schema", max_length=41, primary_key=True)
     purged_at = models.DateTimeField()

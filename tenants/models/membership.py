@@ -1,4 +1,4 @@
-"""A person's part in a tenant."""
+"""A person's role in a tenant."""
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -39,7 +39,7 @@ class Membership(HasRights, models.Model):
         return f"{self.user} is {self.role} of {self.tenant}"
 
     def clean(self) -> None:
-        """The same rule as everywhere, for forms."""
+        """Check the blueprints, for forms."""
         try:
             self.blueprints = check_blueprints(self.blueprints)
         except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""How much of the platform a tenant may use: at once, and in a month."""
+"""A tenant's limits: runs at once, and costs in a month."""
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -10,26 +10,26 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class Quota(HasRights, models.Model):
-    """One row per tenant, made with it."""
+    """One row per tenant, created with it."""
 
     database_rights = DatabaseRights(tenant=("SELECT",), worker=("SELECT",))
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True)
     max_running = models.PositiveIntegerField(
-        default=5, help_text="How many runs may hold a slot at the same time."
+        default=5, help_text="Number of runs that may hold a slot at the same time."
     )
 
     budget = models.JSONField(
         default=dict,
         blank=True,
-        help_text='What runs may cost in a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
+        help_text='Cost limits for a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
     )
 
     def __str__(self) -> str:
         return f"{self.tenant}: {self.max_running} running"
 
     def clean(self) -> None:
-        """The same rule as everywhere, for forms; an empty field is no limit."""
+        """Check the budget, for forms; an empty field means no limit."""
         try:
             self.budget = check_budget({} if self.budget is None else self.budget)
         except InvalidInput as error:

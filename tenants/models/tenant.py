@@ -10,7 +10,7 @@ from tenants.statuses import TenantStatus
 
 
 class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants has no annotations
-    """The row is made by a service, and is the request to a provisioner to make, migrate or drop schema and role."""
+    """A row is created by a service; it asks a provisioner to create, migrate or drop schema and role."""
 
     auto_create_schema = False
     auto_drop_schema = False
@@ -20,7 +20,7 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
             "SELECT",
             "UPDATE (status, provisioning_error, provisioning_failures, provisioning_after)",
         ),
-        # They stop the runs of tenants that somebody else has asked to delete.
+        # They stop the runs of tenants that are being deleted, and may not start a deletion.
         worker_changes=f"status IN ('{TenantStatus.DELETING}', '{TenantStatus.PURGING}')",
     )
 
@@ -42,13 +42,15 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
     schema_version = models.CharField(
         max_length=64,
         blank=True,
-        help_text="Which migrations its schema has; empty while it has no schema.",
+        help_text="Hash of the migrations that its schema has; empty while it has no schema.",
     )
     provisioning_error = models.CharField(
-        max_length=500, blank=True, help_text="Why it could not be made, migrated or deleted."
+        max_length=500,
+        blank=True,
+        help_text="Reason why it could not be created, migrated or deleted.",
     )
     provisioning_failures = models.PositiveIntegerField(default=0)
-    provisioning_after = models.DateTimeField(null=True, help_text="Not tried again before.")
+    provisioning_after = models.DateTimeField(null=True, help_text="Earliest time of the next try.")
 
     class Meta:
         ordering = ("schema_name",)
@@ -85,5 +87,5 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
 
     @property
     def ref(self) -> TenantRef:
-        """What it takes to enter this tenant."""
+        """The value needed to enter this tenant."""
         return TenantRef(id=self.pk, schema=self.schema_name, status=TenantStatus(self.status))

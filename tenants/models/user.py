@@ -6,6 +6,6 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class User(HasRights, AbstractUser):
-    """Staff and superusers run the platform; what others may do is said by their memberships."""
+    """Staff and superusers run the platform; memberships give everybody else their rights."""
 
     database_rights = DatabaseRights(login=("SELECT", "UPDATE (last_login, password)"))

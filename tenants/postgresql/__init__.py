@@ -1,1 +1,1 @@
-"""Our database backend."""
+"""The database backend."""

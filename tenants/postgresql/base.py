@@ -1,12 +1,13 @@
 """django-tenants' backend with one change: a scope is a search_path *and* a role, set together in one statement.
 
-The wanted scope is remembered on the connection and asserted right before a statement, only when the server's state
-may differ: after a change, a rollback (the settings are transactional), or a reconnect. Nothing reaches the server in
+The wanted scope is kept on the connection and asserted right before a statement, but only when the server's state may
+differ: after a change, a rollback (the settings are transactional), or a reconnect. No statement reaches the server in
 another scope than the wanted one.
 
-Timing: request-time and background-worker. Model: sync; a connection belongs to its thread.
+Timing: request-time and background-worker.
+Model: sync; a connection belongs to its thread.
 Guarantee: at-most-once; asserting the scope is the first statement on every connection and the only one sent twice.
-Failure: a connection that died while no transaction was open is replaced before anything else is sent; else bubble.
+Failure: a connection that died outside a transaction is replaced before anything else is sent; else bubble.
 """
 
 import select
@@ -27,23 +28,23 @@ from tenants.postgresql.pool import Pool
 
 NO_ROLE = "none"  # PostgreSQL's word for "the role that logged in"
 ASSERT_SCOPE = "SELECT set_config('search_path', %s, false), set_config('role', %s, false)"
-# The login decides which of two roles it is: web's is a member of the first, the workers' of the second.
+# The login decides between the two roles: web's is a member of the first, the workers' of the second.
 ASSERT_PLATFORM = """
 SELECT set_config('search_path', %s, false),
        set_config('role', CASE WHEN pg_has_role(session_user, %s::name, 'MEMBER') THEN %s ELSE %s END, false)"""
-LAST_WORDS = 4  # reads, of what a server says unasked: why it hangs up, and then that it does
+LAST_WORDS = 4  # reads of unsolicited messages: the server's reason to disconnect, then the end of the stream
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatabaseScope:
-    """What a connection is inside of."""
+    """The search_path and role of a connection."""
 
     search_path: str
     role: str
-    or_role: str = ""  # entered instead by a login that is no member of the role
+    or_role: str = ""  # entered instead by a login that is not a member of the role
 
     def statement(self) -> tuple[str, list[str]]:
-        """What brings a connection there."""
+        """Return the statement and parameters that enter this scope."""
         if self.or_role:
             return ASSERT_PLATFORM, [self.search_path, self.role, self.role, self.or_role]
         return ASSERT_SCOPE, [self.search_path, self.role]
@@ -71,7 +72,7 @@ class ScopedCursor(_ScopedExecution, CursorWrapper):
 
 
 class ScopedDebugCursor(_ScopedExecution, CursorDebugWrapper):
-    """The same, when queries are recorded."""
+    """The same cursor when queries are recorded."""
 
 
 class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-tenants has no annotations
@@ -84,12 +85,12 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         super().__init__(*args, **kwargs)
 
     def enter(self, scope: DatabaseScope) -> DatabaseScope:
-        """Want this scope from now on; returns the one before, for the caller to restore."""
+        """Want this scope from now on; return the one before, for the caller to restore."""
         before, self.wanted = self.wanted, scope
         return before
 
     def assert_scope(self) -> None:
-        """Bring the server into the wanted scope; one statement, or none."""
+        """Bring the server into the wanted scope with one statement, or none."""
         if self._asserted == self.wanted or self.connection is None:
             return
         if self.connection.info.transaction_status == TransactionStatus.INERROR:
@@ -104,13 +105,13 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         self._asserted = wanted
 
     def give_back(self) -> None:
-        """Let other threads have the connection; without a pool it is the thread's own, and nobody waits for it."""
+        """Return the connection to the pool; without a pool it belongs to the thread."""
         if self.connection is not None and self.pool is not None and not self.in_atomic_block:
             self.close()
 
     @contextmanager
     def refusing_statements(self) -> Iterator[None]:
-        """Refuse whatever would need a connection until the block ends."""
+        """Refuse every statement until the block ends."""
         before, self._is_given_back = self._is_given_back, True
         try:
             yield
@@ -118,9 +119,9 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
             self._is_given_back = before
 
     def ready(self) -> None:
-        """Have a connection in the wanted scope that lives, as far as can be seen; before anything is sent over it."""
+        """Make sure of a live connection in the wanted scope, before anything is sent over it."""
         if self._is_given_back:
-            raise RuntimeError("a statement where the connection was given back")
+            raise RuntimeError("a statement after the connection was given back")
         if self._may_replace() and self._hung_up():
             self._discard()
         self.ensure_connection()
@@ -132,11 +133,11 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
             self.ensure_connection()  # it enters the scope
 
     def _may_replace(self) -> bool:
-        """Nothing may hang on the connection: no transaction, and no lock such as the owner's, who migrates."""
+        """Return True if nothing depends on the connection: no transaction, and no lock of the migrating owner."""
         return self.alias == DEFAULT_DB_ALIAS and not self.in_atomic_block
 
     def _hung_up(self) -> bool:
-        """Whether the server has ended the connection, seen without asking it."""
+        """Return True if the server has closed the connection, without asking it."""
         if self.connection is None:
             return False
         pgconn = self.connection.pgconn
@@ -150,19 +151,19 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         return bool(pgconn.status == ConnStatus.BAD)
 
     def _discard(self) -> None:
-        """A connection whose scope is unknown must not be used again, by us or through the pool."""
+        """Close a connection whose scope is unknown; it must not be used again, here or through the pool."""
         self.connection.close()
         self.close()
 
     def _cursor(self, name: str | None = None) -> CursorWrapper:
-        """Make a cursor; it belongs to its connection, so that one is made ready before."""
+        """Make a cursor; it belongs to its connection, so make that ready first."""
         self.ready()
         made: CursorWrapper = super()._cursor(name)
         return made
 
     @async_unsafe
     def set_autocommit(self, autocommit: bool, *args: Any, **options: Any) -> None:  # noqa: FBT001 - their signature
-        """Begin or end a transaction; before one the connection is made ready, within it cannot be replaced."""
+        """Begin or end a transaction; make the connection ready before, since it cannot be replaced within."""
         if not autocommit:
             self.ready()
         super().set_autocommit(autocommit, *args, **options)
@@ -172,7 +173,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         self.assert_scope()
 
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:  # noqa: FBT001, FBT002 - their signature
-        """Used by django-tenants for the schema of migrations; runs do not come here but enter a scope."""
+        """Switch the schema for django-tenants' migrations; everything else enters a scope."""
         self.tenant = tenant
         self.schema_name = tenant.schema_name
         self.include_public_schema = include_public
@@ -180,7 +181,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         path = self.schema_name if self.schema_name == "public" else f"{self.schema_name}, public"
         self.wanted = DatabaseScope(search_path=path, role=NO_ROLE)
 
-    # --- Whenever the server may have forgotten, so do we.
+    # --- Forget the asserted scope whenever the server may have lost it.
     def connect(self) -> None:
         """Open a connection, or take one from the pool, where all may be dead, and enter the wanted scope."""
         self._asserted = None
@@ -197,7 +198,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     @property
     def pool(self) -> Pool | None:
-        """The connections that this process shares, if it does; Django would make a pool of the usual kind."""
+        """The connections that this process shares, if it does; Django would create its usual kind of pool."""
         options = self.settings_dict["OPTIONS"].get("pool")
         if options and self.alias not in {NO_DB_ALIAS, *self._connection_pools}:
             made = Pool(
@@ -217,7 +218,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     @async_unsafe
     def rollback(self) -> None:
-        """Roll back: settings made in the transaction are gone."""
+        """Roll back; settings made in the transaction are lost."""
         try:
             super().rollback()
         finally:
@@ -225,7 +226,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     @async_unsafe
     def savepoint_rollback(self, sid: str) -> None:
-        """Roll back to a savepoint: settings made since are gone."""
+        """Roll back to a savepoint; settings made since are lost."""
         try:
             super().savepoint_rollback(sid)
         finally:

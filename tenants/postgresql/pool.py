@@ -1,8 +1,9 @@
-"""The pool of connections that web's threads share; it does not make callers wait for a server that is away.
+"""The pool of connections that web's threads share; callers do not wait for a server that is away.
 
-Timing: request-time; connections are opened in threads of the pool. Model: sync.
-Guarantee: at-most-once; each who asks has one tried, and one that died in the pool is whoever's who takes it.
-Failure: bubble; while none can be opened who waits is told so at once.
+Timing: request-time; the pool opens connections in its own threads.
+Model: sync.
+Guarantee: at-most-once; each request for a connection tries one, and may get one that died in the pool.
+Failure: bubble; while no connection can be opened, waiting callers get the error at once.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ SELECT set_config('search_path', 'public', false), set_config('role', 'none', fa
 
 
 class Pool(ConnectionPool[Connection[Any]]):
-    """The usual one keeps on trying by itself, less and less often, and lets everybody wait meanwhile."""
+    """psycopg's pool without its retries: that one keeps trying with growing pauses while callers wait."""
 
     _reason = ""
 
@@ -30,12 +31,12 @@ class Pool(ConnectionPool[Connection[Any]]):
             raise
 
     def distrust(self, dead: Connection[Any]) -> None:
-        """Replace all that were opened before this one was found dead, once: what ended it has ended them, too."""
+        """Replace, once, all connections opened before this one was found dead: the cause has ended them, too."""
         if dead._created_at > self._drained_at:
             self.drain()
 
     def reconnect_failed(self) -> None:
-        """No connection could be opened: tell those who wait why, unless others are in use and will come back."""
+        """Fail waiting callers with the reason, unless connections are in use and will come back."""
         with self._lock:
             if self._nconns:
                 return
@@ -46,6 +47,6 @@ class Pool(ConnectionPool[Connection[Any]]):
 
 
 def reset(connection: Connection[Any]) -> None:
-    """Leave every scope when a connection comes back; the pool closes one for which this fails."""
+    """Leave every scope when a connection comes back; the pool closes it if this fails."""
     connection.execute(RESET)
     connection.commit()

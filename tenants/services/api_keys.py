@@ -1,4 +1,4 @@
-"""Making, checking and revoking API keys."""
+"""Creating, checking and revoking API keys."""
 
 import hashlib
 import secrets
@@ -30,7 +30,7 @@ def create_api_key(
     expires_at: datetime | None = None,
     blueprints: Sequence[str] | None = None,
 ) -> str:
-    """Make a key and return it; this is the only time that it can be seen."""
+    """Create a key and return it; it cannot be shown again."""
     if not name.strip():
         raise InvalidInput("name is empty; say what the key is for.", field="name")
     check_label(name, most=NAME_LENGTH)
@@ -58,7 +58,7 @@ def create_api_key(
 
 
 def revoke_api_key(*, tenant: TenantRef, hint: str, actor: str) -> None:
-    """End a key's life at once."""
+    """Revoke a key; it is invalid at once."""
     with platform_scope(), transaction.atomic():
         keys = ApiKey.objects.filter(tenant_id=tenant.id, hint=hint, revoked_at=None)
         if not keys.update(revoked_at=timezone.now()):
@@ -70,7 +70,7 @@ def revoke_api_key(*, tenant: TenantRef, hint: str, actor: str) -> None:
 
 
 def caller_of_key(key: str) -> Caller:
-    """Who calls with this key; requests come by tenants.logins.api_keys, which limits wrong ones."""
+    """Return the caller with this key; requests use tenants.logins.api_keys, which limits wrong ones."""
     caller = find_caller(key)
     if caller is None:
         raise invalid_key()
@@ -78,7 +78,7 @@ def caller_of_key(key: str) -> Caller:
 
 
 def find_caller(key: str) -> Caller | None:
-    """Who calls with this key, if it is valid."""
+    """Return the caller with this key, if it is valid."""
     found = find_api_key(key)
     if found is None:
         return None
@@ -91,12 +91,12 @@ def find_caller(key: str) -> Caller | None:
 
 
 def invalid_key() -> Unauthenticated:
-    """One answer for all: it says nothing about keys that others have."""
+    """Return the same error for every invalid key: it reveals nothing about others."""
     return Unauthenticated("The API key is not valid: unknown, expired or revoked.")
 
 
 def find_api_key(key: str) -> ApiKey | None:
-    """The valid key behind what a caller sent, with its tenant."""
+    """Return the valid key that a caller sent, with its tenant."""
     if not key.startswith(PREFIX):
         return None
     with login_scope():
@@ -111,5 +111,5 @@ def find_api_key(key: str) -> ApiKey | None:
 
 
 def digest_of(key: str) -> str:
-    """What is stored of a key."""
+    """Return the stored form of a key."""
     return hashlib.sha256(key.encode()).hexdigest()

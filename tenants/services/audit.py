@@ -1,4 +1,4 @@
-"""Writing down who did what."""
+"""Writing the audit trail."""
 
 from typing import Any
 

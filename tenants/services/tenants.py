@@ -1,4 +1,4 @@
-"""Making, suspending, resuming and deleting tenants."""
+"""Creating, changing, suspending, resuming and deleting tenants."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +46,7 @@ def create_tenant(
     max_running: int = 5,
     reuse_name: bool = False,
 ) -> TenantRef:
-    """Write the rows of a new tenant; a provisioner makes its schema and role, then it is active."""
+    """Write the rows of a new tenant; it is active once a provisioner has created its schema and role."""
     check_schema_name(schema)
     check_label(name, most=NAME_LENGTH)
     _check_max_running(max_running)
@@ -73,7 +73,7 @@ def create_tenant(
                 f"The domain {host!r} is taken by another tenant; choose another."
             ) from None
         raise TenantExists(
-            f"There is a tenant {schema!r} already; 'isolane tenants list' shows how it stands."
+            f"There is a tenant {schema!r} already; 'isolane tenants list' shows its status."
         ) from None
     return ref
 
@@ -88,7 +88,7 @@ def update_tenant(
     max_running: int | None = None,
     budget: Mapping[str, Amount | None] | None = None,
 ) -> None:
-    """Change what was said about a tenant; what is not given stays, of the budget too. None removes a kind."""
+    """Change a tenant; fields and budget kinds not given stay. None removes a kind of the budget."""
     given = {"name": name, "trusted": trusted, "required_isolation": required_isolation}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     check_label(name or "", most=NAME_LENGTH)
@@ -105,10 +105,10 @@ def update_tenant(
 
 
 def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
-    """Suspend or resume a tenant, or begin to delete it; a tenant being deleted stays so."""
+    """Suspend or resume a tenant, or begin its deletion; a tenant being deleted stays so."""
     deleting = status == TenantStatus.DELETING
     may_change = _DELETABLE if deleting else _WORKING
-    # What went wrong before is no reason to wait with the deletion.
+    # An earlier failure must not delay the deletion.
     also = NO_FAILURE if deleting else {}
     with platform_scope(), transaction.atomic():
         changed = Tenant.objects.filter(schema_name=schema, status__in=may_change).update(
@@ -126,7 +126,7 @@ def set_status(*, schema: str, status: TenantStatus, actor: str) -> TenantRef:
 
 
 def hand_to_provisioner(tenant: TenantRef) -> None:
-    """Have a tenant dropped whose runs have all ended; in the caller's scope."""
+    """Ask for a tenant to be dropped whose runs have all ended; in the caller's scope."""
     Tenant.objects.filter(pk=tenant.id, status=TenantStatus.DELETING).update(
         status=TenantStatus.PURGING, **NO_FAILURE
     )
@@ -177,7 +177,7 @@ def _check_never_used(schema: str) -> None:
     if former is not None:
         raise NameWasUsed(
             f"A tenant {schema!r} was deleted on {former.purged_at:%Y-%m-%d}. Secrets that definitions name as env: "
-            "and file: are found by the tenant's name: remove what the former tenant had there, then say that the "
-            f"name may be used again ('isolane tenants create {schema} --reuse-name'), or choose another name.",
+            "and file: are found by the tenant's name: remove those of the former tenant, then allow the name to be "
+            f"used again ('isolane tenants create {schema} --reuse-name'), or choose another name.",
             field="schema",
         )

@@ -1,4 +1,4 @@
-"""People who run the platform."""
+"""Administrators of the platform."""
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -13,13 +13,13 @@ NAME_LENGTH = 150
 
 
 class UserExists(Conflict):
-    """Somebody has this name."""
+    """The user name is taken."""
 
     code = "user_exists"
 
 
 def ensure_admin(*, username: str, password: str) -> bool:
-    """Make the first administrator; does nothing, and says so, once there is one."""
+    """Create the first administrator; return False if there is one."""
     with platform_scope(), transaction.atomic():
         if User.objects.filter(is_superuser=True).exists():
             return False
@@ -28,7 +28,7 @@ def ensure_admin(*, username: str, password: str) -> bool:
 
 
 def create_admin(*, username: str, password: str, actor: str) -> None:
-    """Make an administrator of the platform."""
+    """Create an administrator of the platform."""
     if not 1 <= len(username) <= NAME_LENGTH or not username.isprintable() or " " in username:
         raise InvalidInput(
             f"username {username!r} is not usable: 1 to {NAME_LENGTH} characters without blanks.",
@@ -45,7 +45,7 @@ def create_admin(*, username: str, password: str, actor: str) -> None:
 
 
 def set_admin_password(*, username: str, password: str, actor: str) -> None:
-    """Give an administrator another password; whoever is signed in as that user is signed out."""
+    """Set an administrator's password; sessions of that user end."""
     with platform_scope(), transaction.atomic():
         user = User.objects.filter(username=username, is_superuser=True).first()
         if user is None:

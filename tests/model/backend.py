@@ -77,7 +77,7 @@ class ScriptedRuntime(Runtime):
 
     @property
     def alive(self) -> bool:
-        """Whether it was neither closed nor killed."""
+        """True if it was neither closed nor killed."""
         return self._alive
 
     def open(self) -> None:

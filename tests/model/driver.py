@@ -77,7 +77,7 @@ class Host:
     fenced: list[int] = field(default_factory=list)
 
     def turn(self) -> None:
-        """What its loop does once a second."""
+        """Do what its loop does once a second."""
         LeaseLoop(self.machine, exit_process=self.fenced.append).turn()
 
 
@@ -218,7 +218,7 @@ class Driver:
 
     @contextmanager
     def _struck(self, host: Host) -> Iterator[None]:
-        """What a mishap leaves behind is cleared once the links are over."""
+        """Clear what a mishap leaves behind once the links are over."""
         try:
             yield
         except WorkerDied:
@@ -259,7 +259,7 @@ class Driver:
             self._let_time_pass()
 
     def _asked(self) -> Question | None:
-        """What a person is asked now, if anything; people of another tenant are refused."""
+        """Return the open question, if any; people of another tenant are refused."""
         if run_of(self._tenant, self._id).state != ExecutionState.SUSPENDED:
             return None
         check_suspended(self._tenant, self._id, self)
@@ -393,7 +393,7 @@ class Driver:
 
 
 def forget_workers(but: WorkerBoot) -> None:
-    """What an example has left; of one that failed, tickets and dues as well."""
+    """Remove what an example has left; of a failed one, tickets and dues as well."""
     with platform_scope():
         Ticket.objects.exclude(worker_id=but.boot).delete()
         Due.objects.all().delete()

@@ -1,4 +1,4 @@
-"""What holds for every run, whatever happens to it."""
+"""Invariants of every run, whatever happens to it."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING

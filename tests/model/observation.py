@@ -1,4 +1,4 @@
-"""What a run came to, read from the database."""
+"""The result of a run, read from the database."""
 
 from decimal import Decimal
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a run came to, as far as the semantics promise it. Predicted by the model, observed in the database."""
+"""The result of a run, as far as the semantics promise it. Predicted by the model, observed in the database."""
 
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class StepOutcome:
-    """How one step stands at the end."""
+    """The final state of one step."""
 
     state: str
     attempt: int
@@ -28,7 +28,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How one run stands at the end, and how it came there."""
+    """The final state of one run, and its history."""
 
     state: str
     code: str
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def differences(seen: Outcome, told: Outcome) -> dict[str, tuple[Any, Any]]:
-    """What is not the same, and how it is in each."""
+    """Return the fields that differ, with both values."""
     ours, theirs = _flat(seen), _flat(told)
     return {
         name: (ours.get(name), theirs.get(name))

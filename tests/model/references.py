@@ -11,7 +11,7 @@ class Unresolvable(Exception):
 
 
 def holds(condition: str | None, scope: Mapping[str, Any]) -> bool:
-    """Say whether a step runs under this condition."""
+    """Return True if a step runs under this condition."""
     if condition is None:
         return True
     value = resolved(condition, scope)

@@ -1,4 +1,4 @@
-"""What happens to one run: how each call of a node ends, and what goes wrong around it. Pure data."""
+"""The script of one run: how each call of a node ends, and what goes wrong around it. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ ANSWER_S = 3600.0  # for which every question is open
 
 
 class Mishap(Enum):
-    """What goes wrong."""
+    """A disturbance."""
 
     DIES = auto()  # the worker's process is gone
     LAPSES = (
@@ -29,7 +29,7 @@ CUTS = LOSSES | {Mishap.DRAINS}
 
 
 class Moment(Enum):
-    """When it goes wrong."""
+    """The moment of a disturbance."""
 
     DURING = auto()  # while the node runs
     AFTER = auto()  # right after the checkpoint of the attempt
@@ -37,7 +37,7 @@ class Moment(Enum):
 
 
 class Answer(Enum):
-    """What a person who is asked says; the value is what becomes of the question."""
+    """A person's answer; the value is the final state of the question."""
 
     APPROVE = "approved"
     REJECT = "rejected"
@@ -46,7 +46,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """What one call of a node does."""
+    """The behaviour of one call of a node."""
 
     code: str | None = None  # of its failure
     ok: Any = True  # in its output, if it succeeds
@@ -59,12 +59,12 @@ class Act:
     moment: Moment = Moment.DURING
 
     def at(self, moment: Moment) -> Mishap | None:
-        """What goes wrong at this moment."""
+        """Return the disturbance at this moment."""
         return self.mishap if self.moment is moment else None
 
     @property
     def afterwards(self) -> Mishap | None:
-        """What its step's checkpoint is followed by; a cancelling that the node did not obey is one thing."""
+        """Return what follows the step's checkpoint; a cancellation that the node ignored is one such thing."""
         if self.mishap is Mishap.CANCEL_LATE:
             return Mishap.CANCEL
         return self.at(Moment.AFTER)
@@ -90,7 +90,7 @@ class Prompter:
         self._given: dict[tuple[str, str], int] = {}
 
     def next(self, step: str, node: str) -> Act:
-        """What this call does."""
+        """Return the behaviour of this call."""
         number = self._given.get((step, node), 0)
         self._given[step, node] = number + 1
         acts = self._script.calls.get((step, node), ())
@@ -98,11 +98,11 @@ class Prompter:
 
 
 def output_of(act: Act, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What a call that succeeds returns: it shows what it was given."""
+    """Return the output of a successful call: it shows its parameters."""
     return {"ok": act.ok, "given": dict(parameters)}
 
 
 def reply_of(answer: Answer) -> dict[str, Any]:
-    """What a person answers, which is the output of the step that has asked."""
+    """Return a person's answer, which is the output of the asking step."""
     approved = answer is Answer.APPROVE
     return {"approved": approved, "by": "ann", "comment": "" if approved else "not yet"}

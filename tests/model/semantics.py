@@ -41,7 +41,7 @@ class Ended(Exception):
 
 
 class Cut(Exception):
-    """The attempt was cut in the middle."""
+    """The attempt was interrupted."""
 
 
 @dataclass(kw_only=True)
@@ -65,7 +65,7 @@ class StepNow:
         return name
 
     def outcome(self) -> StepOutcome:
-        """How it stands."""
+        """Return the current outcome."""
         return StepOutcome(
             state=self.state,
             attempt=self.attempt,
@@ -108,7 +108,7 @@ class Model:
         ]
 
     def run(self) -> Outcome:
-        """What the run comes to."""
+        """Return the result of the run."""
         try:
             self._wait_for_a_slot()
             self._around(self.script.start)
@@ -390,7 +390,7 @@ class Model:
             return None
 
     def _scope(self, step: StepNow | None = None) -> dict[str, Any]:
-        """What references may name: for a recovery node also what its step failed with."""
+        """Return the names that references may use: for a recovery node also the failure of its step."""
         done = {each.key: each.output for each in self._steps if each.state == "succeeded"}
         scope = {"inputs": stored(self.inputs), "steps": done, "vars": self.variables}
         if step is not None and step.error:

@@ -130,7 +130,7 @@ def acts(draw: st.DrawFn) -> list[Act]:
 
 @st.composite
 def scripts(draw: st.DrawFn, document: dict[str, Any]) -> Script:
-    """What happens to a run of this document."""
+    """Draw a script for a run of this document."""
     calls = {}
     for step in document["steps"]:
         for node in (WORK, MEND) if "recover" in step else (WORK,):

@@ -89,7 +89,7 @@ async def loop(ctx: NodeContext) -> int:
 
 @node("test.speak")
 def speak(ctx: NodeContext) -> None:
-    """Say something in every way there is."""
+    """Print and log in every way there is."""
     print("printed\nand more")
     print("on stderr", file=sys.stderr)
     logging.getLogger("shop").error("logged %s", "well")

@@ -25,7 +25,7 @@ METADATA = (".dist-info/", ".egg-info/")
 
 
 class Watch:
-    """Hears of everything that is opened, and keeps what must not be, with the module at fault."""
+    """Records everything that is opened and must not be, with the module at fault."""
 
     def __init__(self, packages: list[str]) -> None:
         self.faults: list[str] = []
@@ -57,7 +57,7 @@ class Watch:
 
 
 def modules(root: Path, package: str) -> list[str]:
-    """Every module of a package; what is called __main__ is there to be run, not to be imported."""
+    """Every module of a package, without __main__, which is meant to run."""
     files = sorted((root / package).rglob("*.py"))
     names = [".".join(file.relative_to(root).with_suffix("").parts) for file in files]
     return [name.removesuffix(".__init__") for name in names if not name.endswith(".__main__")]

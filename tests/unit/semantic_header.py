@@ -1,4 +1,4 @@
-"""Reading the semantic header of a module, and holding it against what the module's code does."""
+"""Reading the semantic header of a module, and comparing it with the module's code."""
 
 import ast
 import re
@@ -57,7 +57,7 @@ _CELERY_OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
-    """The four words, each with what the module says."""
+    """The four headings with their texts."""
 
     timing: str
     model: str
@@ -81,12 +81,12 @@ class Module:
 
     @cached_property
     def header(self) -> Header | None:
-        """Its header; none if one of the words is missing."""
+        """Its header; None if one of the headings is missing."""
         parts = _PART.split(self.docstring)
-        said = dict(zip(parts[1::2], parts[2::2], strict=True))
-        if not all(said.get(word, "").strip() for word in WORDS):
+        texts = dict(zip(parts[1::2], parts[2::2], strict=True))
+        if not all(texts.get(word, "").strip() for word in WORDS):
             return None
-        return Header(**{word.lower(): " ".join(said[word].split()) for word in WORDS})
+        return Header(**{word.lower(): " ".join(texts[word].split()) for word in WORDS})
 
     @cached_property
     def imports(self) -> frozenset[str]:
@@ -95,7 +95,7 @@ class Module:
 
     @cached_property
     def calls(self) -> frozenset[str]:
-        """What it calls: the last name, and the dotted one if its imports tell it."""
+        """The names it calls: the last part, and the dotted name if its imports resolve it."""
         return frozenset(name for node in ast.walk(self.tree) for name in self._called(node))
 
     @property
@@ -105,7 +105,7 @@ class Module:
 
     @property
     def handlers(self) -> list[ast.ExceptHandler]:
-        """Where it catches."""
+        """Its exception handlers."""
         return [node for node in ast.walk(self.tree) if isinstance(node, ast.ExceptHandler)]
 
     @property
@@ -115,7 +115,7 @@ class Module:
         return frozenset(_last(base) for node in classes for base in node.bases)
 
     def called_in(self, tree: ast.AST) -> frozenset[str]:
-        """What a part of it calls."""
+        """Return the names that a part of it calls."""
         return frozenset(name for node in ast.walk(tree) for name in self._called(node))
 
     def _called(self, node: ast.AST) -> Iterator[str]:
@@ -128,7 +128,7 @@ class Module:
 
 
 def boundaries(module: Module) -> list[str]:
-    """Why a module needs a header; empty if it needs none."""
+    """Return the reasons why a module needs a header; empty if it needs none."""
     reasons = {
         "publishes": _PUBLISHES & module.calls,
         "starts a process": (_STARTS_PROCESS | {"subprocess.run"}) & module.calls,
@@ -144,7 +144,7 @@ def boundaries(module: Module) -> list[str]:
 
 
 def contradictions(module: Module) -> list[str]:
-    """Where a module's header and its code do not agree."""
+    """Return the contradictions between a module's header and its code."""
     header = module.header
     if header is None:
         return ["it has no header"]
@@ -156,7 +156,7 @@ def _vocabulary(module: Module, header: Header) -> Iterator[str]:
     for word in _PROMISE.findall(header.guarantee):
         if word not in GUARANTEES:
             yield f"{word} is none of the guarantees"
-    # In a runtime there is neither a request nor a worker: what it says of time is said in plain words.
+    # In a runtime there is neither a request nor a worker: its timing is in plain words.
     if module.name.partition(".")[0] not in {"executions", "tenants"}:
         return
     if not any(timing in header.timing for timing in TIMINGS):
@@ -212,12 +212,12 @@ def blocking(module: Module) -> list[str]:
 
 
 def publishing(module: Module) -> list[str]:
-    """What it sends to the broker."""
+    """Return its calls that send to the broker."""
     return sorted(_PUBLISHES & module.calls)
 
 
 def celery_retries(module: Module) -> list[str]:
-    """Where Celery would decide about trying again, which only PostgreSQL may."""
+    """Return the places at which Celery would decide about a retry, which only PostgreSQL may."""
     calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     options = {keyword.arg for call in calls for keyword in call.keywords} & _CELERY_OPTIONS
     of_self = {_last(call.func) for call in calls if _is_of_self(call.func)}
@@ -225,7 +225,7 @@ def celery_retries(module: Module) -> list[str]:
 
 
 def waiting(module: Module) -> list[str]:
-    """Where it would wait for something that takes as long as it likes."""
+    """Return its calls that wait without a limit."""
     return sorted({"sleep", "join", "wait", "result"} & module.calls)
 
 

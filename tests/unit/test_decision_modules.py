@@ -40,7 +40,7 @@ def decision_files() -> list[Path]:
 
 
 def impurities(source: str) -> list[str]:
-    """What in a module could make a decision come out differently, or wait."""
+    """Return the parts of a module that could make a decision differ, or wait."""
     return [found for node in ast.walk(ast.parse(source)) for found in _impurities_of(node)]
 
 

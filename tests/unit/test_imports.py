@@ -38,7 +38,7 @@ RULE_BREAKERS = {
 
 
 def faults_of(root: Path, *packages: str, settings: str = "") -> tuple[list[str], int]:
-    """What importing all their modules in a fresh process does, and how many modules there are."""
+    """Import all their modules in a fresh process; return the faults and the number of modules."""
     environment = {name: value for name, value in os.environ.items() if name != SETTINGS}
     if settings:
         environment[SETTINGS] = settings

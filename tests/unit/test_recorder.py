@@ -1,4 +1,4 @@
-"""The recording HTTP server tells requests, connections and their ends apart."""
+"""The recording HTTP server distinguishes requests, connections and their ends."""
 
 import http.client
 import threading

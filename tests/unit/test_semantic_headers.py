@@ -1,4 +1,4 @@
-"""Files at a semantic boundary say when, how, with what promise and what failure they run; and the code agrees."""
+"""Files at a semantic boundary declare timing, model, guarantee and failure; and the code agrees."""
 
 import ast
 from functools import cache
@@ -26,7 +26,7 @@ from tests.unit.test_decision_modules import decision_files, impurities
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("isolane", "orchestrator", "tenants", "executions", "resources")
-# These own retries or restarts in a way that no import tells.
+# These own retries or restarts in a way that no import shows.
 NAMED = (
     "tenants.statement",
     "executions.worker.links.step_runner",
@@ -65,15 +65,15 @@ def module(path: str) -> Module:
     return Module.read(ROOT, path)
 
 
-def example(code: str, **said: str) -> Module:
-    """A module with a header that says what an honest sync one would, unless told otherwise."""
+def example(code: str, **given: str) -> Module:
+    """A module with the header of an honest sync one, unless given otherwise."""
     usual = {
         "Timing": "background-worker",
         "Model": "sync",
         "Guarantee": "at-least-once",
         "Failure": "abort",
     }
-    words = " ".join(f"{word}: {text}." for word, text in (usual | said).items())
+    words = " ".join(f"{word}: {text}." for word, text in (usual | given).items())
     return Module(f'"""An example.\n\n{words}\n"""\n{code}', "executions.example")
 
 
@@ -142,7 +142,7 @@ def test_a_header_without_one_of_its_words_is_none(missing: str) -> None:
     assert Module(f'"""{docstring}"""', "example").header is None
 
 
-# --- what it says against what it does
+# --- header and code
 @pytest.mark.parametrize("name", [name for name, one in modules().items() if one.header])
 def test_header_and_code_agree(name: str) -> None:
     assert contradictions(modules()[name]) == []

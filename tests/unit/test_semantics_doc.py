@@ -1,4 +1,4 @@
-"""The page about semantics says what the code does, wherever that can be compared."""
+"""docs/semantics.md agrees with the code, as far as they can be compared."""
 
 import re
 from functools import cache
@@ -11,7 +11,7 @@ from executions.api.withholding import EVENT_DATA
 from executions.blueprints import plan
 from executions.blueprints.plan import FailureMode, Guarantee
 from executions.blueprints.validation import failures
-from executions.explain.events import TELLERS, describe_event
+from executions.explain.events import SENTENCES, describe_event
 from executions.semantics import attempt_output, decisions, memory
 from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.states import EXECUTION_TRANSITIONS, STEP_TRANSITIONS
@@ -47,26 +47,26 @@ def table(first_column: str) -> dict[str, list[str]]:
 
 
 def test_every_code_is_there_with_its_base() -> None:
-    said_of = {name: (cells[0], cells[1]) for name, cells in table("code").items()}
+    listed = {name: (cells[0], cells[1]) for name, cells in table("code").items()}
     known = {
         code.value: ("yes", str(code.base_ms)) if code.retryable else ("no", "") for code in Code
     }
-    assert said_of == known
+    assert listed == known
 
 
 def test_every_state_is_there_with_what_may_follow() -> None:
     for head, transitions in (("of a run", EXECUTION_TRANSITIONS), ("of a step", STEP_TRANSITIONS)):
-        told = {name: set(_NAME.findall(cells[1])) for name, cells in table(head).items()}
-        assert told == {
+        described = {name: set(_NAME.findall(cells[1])) for name, cells in table(head).items()}
+        assert described == {
             source.value: {target.value for target in targets}
             for source, targets in transitions.items()
         }
 
 
 def test_every_event_is_there_with_its_data() -> None:
-    told = {name: set(_NAME.findall(cells[0])) for name, cells in table("event").items()}
-    assert list(told) == list(TELLERS)
-    assert set().union(*told.values()) == EVENT_DATA | {"actor", "message"}
+    described = {name: set(_NAME.findall(cells[0])) for name, cells in table("event").items()}
+    assert list(described) == list(SENTENCES)
+    assert set().union(*described.values()) == EVENT_DATA | {"actor", "message"}
 
 
 def test_the_story_is_told_so() -> None:
@@ -82,8 +82,8 @@ def test_every_failure_mode_is_there_and_the_one_of_requests() -> None:
 
 
 def test_every_guarantee_is_there_with_what_its_node_must_declare() -> None:
-    told = {name: cells[0].strip("`") for name, cells in table("guarantee").items()}
-    assert told == {one.value: failures._NEEDED.get(one, "") for one in Guarantee}
+    described = {name: cells[0].strip("`") for name, cells in table("guarantee").items()}
+    assert described == {one.value: failures._NEEDED.get(one, "") for one in Guarantee}
     assert "(the default)" in table("guarantee")[Guarantee.AT_LEAST_ONCE][1]
 
 

@@ -1,4 +1,4 @@
-"""Single clauses of the seeds that the tests of no one module show: contracts with numbers, and who alone does what."""
+"""Single clauses of the specs that belong to no one module's tests: contracts with numbers, and sole authorities."""
 
 import ast
 import asyncio
@@ -36,15 +36,15 @@ ROOT = Path(__file__).parent.parent.parent
 BOOT = UUID(int=99)
 
 
-# --- the contracts that seed 004 writes out in numbers
+# --- the contracts that spec 004 gives in numbers
 def chance(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
-    """A node whose output is its parameters and what its seed comes to."""
+    """A node whose output is its parameters and a number drawn from its seed."""
     output = {"given": run.parameters, "drawn": random.Random(run.seed).random()}
     return StepResult.succeeded(step=run.step, attempt=run.attempt, output=output)
 
 
 def replayed(seed: int) -> tuple[list[int], Any]:
-    """The seeds of a fresh run's steps, and what the run comes to."""
+    """Return the seeds of a fresh run's steps, and the run's outputs."""
     steps: list[dict[str, Any]] = [
         {"uses": "chance", "with": {"task": "${inputs.task}"}},
         {"uses": "chance"},
@@ -78,7 +78,7 @@ def test_the_retry_contract() -> None:
 
 # --- memories on one worker
 def open_context(number: int, *, tenant: int, blueprint: str) -> OpenContext:
-    """The context of a run with two steps, of which the second is given what the first left."""
+    """The context of a run with two steps; the second gets the output of the first."""
     first = {"key": "one", "uses": "work"}
     second = {
         "key": "two",
@@ -127,7 +127,7 @@ def test_runs_at_the_same_time_read_their_own_memory_only(
             done = StepResult.succeeded(
                 step=step, attempt=1, output=[number], variables={"v": number}
             )
-            Attempt(joined.run, step, number=1).concluded(done)
+            Attempt(joined.run, step, number=1).finish(done)
             contexts.leave(joined)
     first, second = contexts.all()
     assert first.run.memory is not second.run.memory
@@ -189,9 +189,9 @@ def test_only_the_runner_wraps_async_code_in_a_sync_call() -> None:
     assert STARTS_LOOP & example("from asgiref.sync import async_to_sync\nasync_to_sync(f)()").calls
 
 
-# --- who alone may do what
+# --- sole authorities
 def under(*places: str) -> dict[str, Module]:
-    """The modules at these places and below."""
+    """Return the modules at these places and below."""
     return {
         name: one
         for name, one in modules().items()
@@ -200,7 +200,7 @@ def under(*places: str) -> dict[str, Module]:
 
 
 def imported(one: Module, *places: str) -> list[str]:
-    """What a module imports of these places."""
+    """Return the modules at these places that a module imports."""
     return sorted(
         name
         for name in one.imports
@@ -246,7 +246,7 @@ def test_the_platform_layer_imports_no_layer_above_it() -> None:
 
 
 def records_written(one: Module) -> Iterator[str]:
-    """The tables and models of runs that a module writes."""
+    """Return the tables and models of runs that a module writes."""
     for part in ast.walk(one.tree):
         match part:
             case ast.Constant(value=str(text)):
@@ -276,7 +276,7 @@ def test_only_transitions_write_runs_steps_events_logs_and_costs() -> None:
 
 
 def ids_set(one: Module) -> list[str]:
-    """The statements of a module that give a run another id."""
+    """Return the statements of a module that give a run another id."""
     texts = [
         part.value
         for part in ast.walk(one.tree)
@@ -347,7 +347,7 @@ def test_connections_to_the_database_are_opened_by_the_platform_alone() -> None:
     assert openers == ours | theirs | {"orchestrator.embedded.customer"}
 
 
-# --- what authors are told
+# --- warnings to authors
 def test_authors_are_told_that_outputs_are_seen() -> None:
     text = " ".join((ROOT / "docs" / "nodes.md").read_text(encoding="utf-8").split())
     (line,) = re.findall(

@@ -1,7 +1,7 @@
-"""JMESPath with bounded work: a worker is deaf to timeouts and cancel while it evaluates. Pure.
+"""JMESPath with bounded work: a worker cannot react to timeouts and cancellation while it evaluates. Pure.
 
 A tenant writes the expression and sends the values. Every visit of the tree is paid for, and every function and
-comparison by the size of what it looks at, before it does.
+comparison by the size of its arguments, before it happens.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,20 +15,20 @@ from executions.blueprints.work import Work
 MAX_WORK = 40_000_000  # units of about 10 ns
 _VISIT = 50
 _CALL = 60  # of a function or a comparison
-_LOOK = 20  # at one value inside another
-_COPY = 5  # of one value into a new list: dear, since that takes memory, too
+_LOOK = 20  # one value inside another is looked at
+_COPY = 5  # one value is copied into a new list, which takes memory, too
 _ORDER = 3  # one comparison of two short values
 _COMPARED = 16  # characters in one unit
-_READ = 4  # likewise, where each is looked at by itself
+_READ = 4  # likewise, if each is looked at by itself
 _NEEDLE = 100  # characters; the time to search for a longer text does not grow with it
-_LEVELS = 24  # how often sorting compares a value, whatever fits in memory
+_LEVELS = 24  # comparisons of one value in a sort of as many as fit in memory
 _EQUALITY = frozenset({"eq", "ne"})
 
 Price = Callable[[list[Any]], Iterator[int]]
 
 
 def evaluate(tree: Any, scope: Mapping[str, Any], work: Work) -> Any:
-    """What a parsed expression stands for; raises TooMuchWork, and whatever jmespath lets through."""
+    """Return the value of a parsed expression; raises TooMuchWork, and the errors of jmespath."""
     return _Interpreter(work).visit(tree, scope)
 
 
@@ -69,7 +69,7 @@ class _Interpreter(TreeInterpreter):
         self._visits: dict[str, Callable[..., Any]] = {}
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
-        # Not through the original: one more call on the stack would take from the depth that can be evaluated.
+        # Does not call the original: one more call on the stack would reduce the depth that can be evaluated.
         self._work.spend(_VISIT)
         kind = node["type"]
         method = self._visits.get(kind)
@@ -147,7 +147,7 @@ def _of_containing(given: list[Any]) -> Iterator[int]:
 
 
 def _of_comparing(left: Any, right: Any) -> Iterator[int]:
-    """What differs in type or length is told apart at once."""
+    """Yield the price of a comparison; values that differ in type or length cost nothing."""
     if isinstance(left, str) and isinstance(right, str):
         yield min(len(left), len(right)) // _COMPARED
     elif isinstance(left, list | dict) and _length(left) == _length(right):
@@ -155,7 +155,7 @@ def _of_comparing(left: Any, right: Any) -> Iterator[int]:
 
 
 def _of_all(value: Any) -> Iterator[int]:
-    """The price of every part of a value, each before what is inside it is looked for."""
+    """Yield the price of every part of a value, each before its inner parts are visited."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

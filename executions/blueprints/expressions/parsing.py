@@ -1,4 +1,4 @@
-"""One JMESPath expression, parsed and checked: what it may use, and which steps it needs. Pure."""
+"""One JMESPath expression, parsed and checked: its functions, and the inputs and steps it needs. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from executions.blueprints.work import Work
 MAX_EXPRESSION = 1000  # characters
 MAX_SELECTED = 10  # members of all [a, b] in one expression; nested, they multiply what they select
 _CACHED = 1024
-# A separator or a quote can make a text grow without limit; text around a reference does the same.
+# A separator or a quote can make a text grow without limit; use text around a reference instead.
 _GROWING = frozenset({"join", "to_string"})
 _FUNCTIONS: frozenset[str] = frozenset(Functions.FUNCTION_TABLE) - _GROWING
 _CHAINS = frozenset({"index_expression", "pipe", "subexpression"})
@@ -26,7 +26,7 @@ _PROJECTIONS = frozenset({"filter_projection", "projection", "value_projection"}
 
 
 class _On(Enum):
-    """What a part of an expression looks at."""
+    """The value that a part of an expression looks at."""
 
     ROOT = auto()
     INPUTS = auto()
@@ -41,14 +41,14 @@ _WITHIN = {"inputs": _On.INPUTS, "steps": _On.STEPS}
 class Expression:
     """A checked expression."""
 
-    roots: frozenset[str]  # the names that it begins with, such as inputs
-    inputs: tuple[str, ...]  # the names of the inputs that it needs, as written
-    steps: tuple[str, ...]  # likewise the keys of steps
-    path: tuple[str, ...]  # of a plain path, its names; else nothing
+    roots: frozenset[str]  # the names that its paths begin with, such as inputs
+    inputs: tuple[str, ...]  # the names of inputs that it needs, as written
+    steps: tuple[str, ...]  # the keys of steps that it needs
+    path: tuple[str, ...]  # the names of a plain path; empty for other expressions
     tree: Any
 
     def search(self, scope: Mapping[str, Any], work: Work) -> Any:
-        """What it stands for; null where there is nothing."""
+        """Return its value in a scope; None if there is none."""
         if not self.path:
             return evaluate(self.tree, scope, work)
         value: Any = scope
@@ -86,12 +86,12 @@ def parsed(text: str) -> Expression:
 
 
 def quoted(text: str) -> str:
-    """An expression as a message shows it."""
+    """Return an expression as a message shows it."""
     return f"'${{{shown(text)}}}'"
 
 
 def _parts(tree: Any) -> Iterator[tuple[_On, Any]]:
-    """Every node of an expression with what it looks at, in the order written, without recursion."""
+    """Yield every node of an expression and the value it looks at, in written order, without recursion."""
     waiting = [(_On.ROOT, tree)]
     while waiting:
         on, node = waiting.pop()
@@ -101,7 +101,7 @@ def _parts(tree: Any) -> Iterator[tuple[_On, Any]]:
 
 
 def _looks(on: _On, kind: str, children: list[Any]) -> list[_On]:
-    """What the children of a node look at: in a chain each looks at what the one before has found."""
+    """Return the values that a node's children look at: in a chain each looks at the one before."""
     if kind == "expref":
         return [_On.OTHER for _ in children]
     if kind not in _CHAINS | _PROJECTIONS:
@@ -150,7 +150,7 @@ def _refuse_function(text: str, node: Any) -> None:
 
 
 def _refuse_loose_not(text: str, node: Any) -> None:
-    """In JMESPath `!a.b` is `(!a).b`, which is always null; nobody means that."""
+    """Refuse `!a.b`: in JMESPath it means `(!a).b`, which is always null."""
     first = node["children"][0] if node["type"] in _CHAINS else None
     if isinstance(first, dict) and first["type"] == "not_expression" and node["type"] != "pipe":
         raise BadReference(f"{quoted(text)}: '!' takes the first name only; write !(inputs.name).")

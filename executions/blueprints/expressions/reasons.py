@@ -1,11 +1,11 @@
-"""Why an expression could not be evaluated, in words that show types and no values. Pure."""
+"""Reasons why an expression could not be evaluated, with types and without values. Pure."""
 
 from jmespath.exceptions import ArityError, JMESPathTypeError, VariadictArityError
 
 from executions.blueprints.errors import shown
 
-_OF_MANY = "array-"  # before the type of its items
-# JMESPath has its own names of types, save for what is wrong inside an array.
+_OF_MANY = "array-"  # a prefix to the type of its items
+# JMESPath has its own names of types, but uses Python's for items of an array.
 _INSIDE = {
     "bool": "boolean",
     "dict": "object",
@@ -18,7 +18,7 @@ _INSIDE = {
 
 
 def reason_of(error: Exception) -> str:
-    """The reason; nothing where none can be told without the values, which the libraries' own messages quote."""
+    """Return the reason; empty if it cannot be given without values, which the libraries' own messages quote."""
     match error:
         case JMESPathTypeError():
             wanted = _either([_kind(each) for each in error.expected_types])
@@ -30,7 +30,7 @@ def reason_of(error: Exception) -> str:
         case RecursionError() | MemoryError():
             return "it is nested too deeply, or too large"
         case TypeError():
-            return "types that do not go together meet in it"
+            return "it combines types that do not fit together"
         case _:
             return ""
 

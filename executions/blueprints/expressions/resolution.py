@@ -1,8 +1,8 @@
 """References in a step's texts: `${inputs.x}`, `${steps.fetch.total}`, `${vars.y}`. Pure.
 
-The expression language is JMESPath: without side effects, known to people, and here without what multiplies values.
-An expression is parsed and checked once per process; most are plain paths, which need no interpreter. All that a step
-has to evaluate has one limit of work.
+The expression language is JMESPath: well known, without side effects, and here without functions that multiply values.
+An expression is parsed and checked once per process; most are plain paths, which need no interpreter. All references of
+a step share one limit of work.
 """
 
 import json
@@ -29,9 +29,9 @@ OPENING = "${"
 def resolve(value: Any, scope: Mapping[str, Any], where: str = "", work: Work | None = None) -> Any:
     """Replace every reference inside a value; one that stands alone keeps its type, others become text.
 
-    What holds no reference comes back as it is, not as a copy: do not change it. `where` is the value's own path
-    within its step, such as `with`: a refusal begins with the path of the text that is to blame. `work` is what several
-    calls may do together.
+    A value without references is returned as it is, not as a copy: do not change it. `where` is the value's path within
+    its step, such as `with`; a refusal begins with the path of the text that caused it. `work` is a limit that several
+    calls share.
     """
     if not has_references(value):
         return value
@@ -47,18 +47,18 @@ def resolve(value: Any, scope: Mapping[str, Any], where: str = "", work: Work | 
 
 
 def evaluation_work() -> Work:
-    """What all references of a step may do."""
+    """Return the limit of work for all references of a step."""
     return Work(evaluation.MAX_WORK)
 
 
 def holds(text: str, scope: Mapping[str, Any]) -> bool:
-    """Whether a condition is met: null, false and what is empty are not true; zero is."""
+    """Return True if a condition is met: null, false and empty values are not, zero is."""
     value = resolve(text, scope, "when")
     return not (value is None or value is False or value in ("", [], {}))
 
 
 def has_references(value: Any) -> bool:
-    """Whether there is anything to resolve inside a value."""
+    """Return True if there is anything to resolve inside a value."""
     if isinstance(value, str):
         return OPENING in value
     if isinstance(value, Mapping):
@@ -67,7 +67,7 @@ def has_references(value: Any) -> bool:
 
 
 def texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Every text inside a value, with its path."""
+    """Yield every text inside a value, with its path."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):
@@ -83,23 +83,23 @@ def texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def expressions(text: str) -> list[str]:
-    """The expressions in one text."""
+    """Return the expressions in one text."""
     return [match[1].strip() for match in REFERENCE.finditer(text)]
 
 
 def check_text(text: str) -> None:
-    """Refuse a text with a reference that is not whole: it would stay as it is, silently."""
+    """Refuse a text with an incomplete reference: it would silently stay as it is."""
     if "$${" in text:
-        raise BadReference("'$${' is no escape, and a reference cannot follow a '$'.")
+        raise BadReference("'$${' is not an escape, and a reference cannot follow a '$'.")
     if any(OPENING in between for between in REFERENCE.split(text)[::2]):
         raise BadReference(
-            f"'{shown(text)}' has a '${{' that begins no reference; write ${{inputs.name}},"
+            f"'{shown(text)}' has a '${{' that does not begin a reference; write ${{inputs.name}},"
             " without braces inside."
         )
 
 
 def check_expression(text: str, roots: tuple[str, ...] = ROOTS) -> Expression:
-    """Refuse an expression that cannot be evaluated, or that begins where there is nothing."""
+    """Refuse an expression that cannot be evaluated or has an unknown root."""
     expression = parsed(text)
     if not expression.roots or not expression.roots.issubset(roots):
         raise BadReference(
@@ -109,7 +109,7 @@ def check_expression(text: str, roots: tuple[str, ...] = ROOTS) -> Expression:
 
 
 class _Resolver:
-    """Resolves the references of one step, and counts what they come to before it is built."""
+    """Resolves the references of one step, and counts the size of their values before they are built."""
 
     def __init__(self, scope: Mapping[str, Any], work: Work) -> None:
         self._scope = scope
@@ -118,7 +118,7 @@ class _Resolver:
         self._begun = 0  # texts with references
 
     def resolve(self, value: Any) -> Any:
-        """A value with its references replaced."""
+        """Return a value with its references replaced."""
         if isinstance(value, str):
             return self._text(value) if OPENING in value else value
         if isinstance(value, Mapping):
@@ -128,7 +128,7 @@ class _Resolver:
         return value
 
     def blamed(self, value: Any, where: str) -> str:
-        """The path of the text at which resolving this value stopped; looked for only then."""
+        """Return the path of the text at which resolving this value stopped."""
         paths = (path for path, text in texts(value, where) if OPENING in text)
         return next(islice(paths, self._begun - 1, None)).removeprefix(".")
 
@@ -161,7 +161,7 @@ class _Resolver:
             *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
             *(RecursionError, MemoryError),
         ) as error:
-            # JMESPathError is a ValueError; Python's own come from values of mixed types. The messages quote values.
+            # JMESPathError is a ValueError; Python's own errors come from mixed types. Their messages quote values.
             reason = reason_of(error)
             raise BadReference(
                 f"{quoted(text)} cannot be evaluated on this run's values{reason and ': '}{reason}."
@@ -173,7 +173,7 @@ def _placed(bad: BadReference, path: str) -> BadReference:
 
 
 def _sizes(value: Any) -> Iterator[int]:
-    """The sizes of a value's parts as JSON, nearly, one by one: a small expression can stand for a huge value."""
+    """Yield the approximate JSON sizes of a value's parts one by one: a small expression can select a huge value."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -1,4 +1,4 @@
-"""Whether a document fits the schema of blueprints. Pure."""
+"""Validation of a document against the schema of blueprints. Pure."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from executions.blueprints.schema.published import DOCUMENT_SCHEMA
 from executions.blueprints.suggestions import instead_of
 from executions.blueprints.work import TooMuchWork, check_budget
 
-# With Python's re, $ would match before a newline at the end, too; with RE2 it does not.
+# Python's re would let $ match before a newline at the end, too; RE2 does not.
 _DOCUMENT_VALIDATOR = BoundedValidator(DOCUMENT_SCHEMA)
 
 
@@ -25,7 +25,7 @@ _SIZES = {"maxItems": "items", "maxLength": "characters", "maxProperties": "fiel
 
 
 def check(document: Any) -> dict[str, Any]:
-    """Refuse a document that does not fit the schema, with the path of what does not."""
+    """Refuse a document that does not fit the schema, with the path of the invalid part."""
     with check_budget():
         if error := _first_error(document):
             raise _refusal(error)
@@ -49,7 +49,7 @@ def _first_error(document: Any) -> ValidationError | None:
 
 
 def content_hash(document: Mapping[str, Any]) -> str:
-    """The same content has the same hash, whatever the order of its keys."""
+    """Return a hash that does not depend on the order of keys."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -61,7 +61,7 @@ def _check_keys(steps: list[dict[str, Any]]) -> None:
         if before != position:
             where = f"$.steps[{position}].key"
             raise InvalidBlueprint(
-                f"{where}: the key {step['key']!r} is that of $.steps[{before}], too; keys are unique.",
+                f"{where}: the key {step['key']!r} is also that of $.steps[{before}]; keys are unique.",
                 field=where,
             )
 
@@ -91,13 +91,15 @@ def _with_unit(written: Any) -> str:
 
 def _reason(error: Any) -> str:
     if error.validator == "type" and error.schema.get("pattern") == durations.PATTERN:
-        return f"{shown(repr(error.instance))} is no duration; write {_with_unit(error.instance)}."
+        return (
+            f"{shown(repr(error.instance))} is not a duration; write {_with_unit(error.instance)}."
+        )
     if error.validator == "pattern":
-        # A pattern says little to people; its description says what would fit.
+        # A pattern helps few people; its description explains what would fit.
         return f"{shown(repr(error.instance))} does not fit: {error.schema['description']}"
     if error.validator == "enum" and isinstance(error.instance, str):
         wanted = error.schema["enum"]
-        return f"{shown(repr(error.instance))} is none of {', '.join(wanted)}."
+        return f"{shown(repr(error.instance))} is not one of {', '.join(wanted)}."
     if unit := _SIZES.get(error.validator):
-        return f"it has {len(error.instance)} {unit}; at most {error.validator_value} are taken."
+        return f"it has {len(error.instance)} {unit}; at most {error.validator_value} are allowed."
     return shown(error.message)

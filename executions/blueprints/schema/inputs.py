@@ -1,4 +1,4 @@
-"""A run's inputs, and the JSON Schema that a blueprint has for them. Pure."""
+"""A run's inputs, and the JSON Schema of a blueprint for them. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ from isolane.protocol import ProtocolError, dump
 MAX_INPUTS_BYTES = 1024 * 1024  # as JSON
 MAX_PATTERNS = 100  # in one schema; compiling one may take 20 ms
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# Below these stand names, not keywords; and below those plain values.
+# The first hold names, not keywords, and the second plain values.
 _NAMES = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
 _VALUES = frozenset({"const", "default", "dependentRequired", "enum", "examples"})
 _INSTEAD = {
@@ -35,14 +35,14 @@ _INSTEAD = {
     "unevaluatedProperties": "additionalProperties",
     "$dynamicRef": "$ref",
 }
-# What these say of all inputs has names in it, and no values.
+# The messages of these quote names of inputs, and no values.
 _OF_NAMES = frozenset({"additionalProperties", "dependentRequired", "required"})
-# By default jsonschema fetches a $ref to any URL, file: included; an empty registry fetches nothing.
+# By default jsonschema fetches a $ref from any URL, file: included; an empty registry fetches nothing.
 _FETCHES_NOTHING: Registry[Any] = Registry()
 
 
 class WantsText(InvalidInput):
-    """A number, a truth value or null came where text is wanted; where inputs are typed, that is easily done."""
+    """A number, a boolean or null was sent where text is expected; easily done with typed inputs."""
 
 
 def check_inputs(document: Mapping[str, Any], inputs: Any) -> None:
@@ -59,14 +59,14 @@ def check_inputs(document: Mapping[str, Any], inputs: Any) -> None:
 
 
 def known_inputs(schema: Mapping[str, Any]) -> frozenset[str] | None:
-    """The names of all that a run can be given; None where the schema allows any, or names that fit a pattern."""
+    """Return the names of all inputs; None if the schema allows others."""
     if schema.get("additionalProperties") is not False or schema.get("patternProperties"):
         return None
     return frozenset(schema.get("properties", {}))
 
 
 def check_inputs_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what is no JSON Schema, or one that cannot be checked within bounds."""
+    """Refuse an invalid JSON Schema, or one that cannot be checked within bounds."""
     _refuse_dialects(schema)
     check_refs(schema, "$.inputs")
     if error := _schema_error(schema):
@@ -97,7 +97,7 @@ def _schema_error(schema: Mapping[str, Any]) -> ValidationError | None:
 
 
 def _check_marks(schema: Mapping[str, Any]) -> None:
-    """An input is sensitive as a whole, so `sensitive` may stand at the top's properties only."""
+    """Refuse `sensitive` below the top level's properties: an input is sensitive as a whole."""
     unmarked = {}
     for name, described in schema.get("properties", {}).items():
         if not isinstance(described, dict):
@@ -109,12 +109,12 @@ def _check_marks(schema: Mapping[str, Any]) -> None:
     for where, keyword, _ in _keywords({**schema, "properties": unmarked}, "$.inputs"):
         if keyword == "sensitive":
             raise _unfit(
-                where, "only a property at the top of inputs can be marked; mark the whole of it"
+                where, "only a property at the top of inputs can be marked; mark all of it"
             )
 
 
 def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
-    schema.pop("$schema", None)  # where it stands, jsonschema changes to its own validator
+    schema.pop("$schema", None)  # with it, jsonschema would use its own validator
     try:
         with bounded():
             validator = BoundedValidator(schema, registry=_FETCHES_NOTHING)
@@ -131,13 +131,13 @@ def _first_error(schema: dict[str, Any], inputs: Any) -> ValidationError | None:
         *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
         *(Unresolvable, UnknownType),
     ):
-        # Such as a number that is too long for what the schema asks of it.
+        # Such as a number that is too long for a keyword of the schema.
         raise _refused("they cannot be checked against the blueprint's schema.") from None
     return found
 
 
 def _refusal(error: ValidationError, sensitive: frozenset[str]) -> InvalidInput:
-    """What does not fit, and what would; of a sensitive input no part is quoted, not even a name inside it."""
+    """Return the error with the expected value; no part of a sensitive input is quoted, not even a name inside it."""
     path = list(error.absolute_path)
     where, reason = "inputs" + error.json_path.removeprefix("$"), error.message
     if path and path[0] in sensitive:
@@ -163,7 +163,7 @@ def _refused(reason: str, where: str = "inputs") -> InvalidInput:
 
 
 def _refuse_dialects(schema: Mapping[str, Any]) -> None:
-    """At a $schema, jsonschema would change to a validator without our bounds, wherever it stands."""
+    """Refuse other dialects: at a $schema, jsonschema would switch to a validator without these bounds."""
     if schema.get("$schema", DIALECT) != DIALECT:
         raise _unfit("$.inputs.$schema", f"only {DIALECT} is known")
     waiting: list[Any] = list(schema.values())
@@ -171,14 +171,14 @@ def _refuse_dialects(schema: Mapping[str, Any]) -> None:
         value = waiting.pop()
         if isinstance(value, dict):
             if "$schema" in value:
-                raise _unfit("$.inputs", "$schema may stand at the top only")
+                raise _unfit("$.inputs", "$schema is allowed at the top only")
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
 
 
 def _keywords(schema: Any, where: str) -> Iterator[tuple[str, str, Any]]:
-    """Every keyword of a schema and of those inside it, with its path."""
+    """Yield every keyword of a schema and of those inside it, with its path."""
     if isinstance(schema, list):
         for index, inner in enumerate(schema):
             yield from _keywords(inner, item(where, index))
@@ -205,7 +205,7 @@ def _check_pattern(where: str, pattern: Any) -> None:
         size = compiled(pattern).programsize
     except PatternError as error:
         raise _unfit(
-            where, f"{shown(repr(pattern))} is no pattern of RE2: {shown(str(error))}"
+            where, f"{shown(repr(pattern))} is not a pattern of RE2: {shown(str(error))}"
         ) from None
     if size > MAX_PATTERN:
         raise BlueprintTooExpensive(

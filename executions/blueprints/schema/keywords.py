@@ -1,4 +1,4 @@
-"""JSON Schema with bounded work: regular expressions in linear time, and a limit for all the rest. Pure.
+"""JSON Schema with bounded work: regular expressions in linear time, and a limit on everything else. Pure.
 
 A tenant writes the schema and sends the inputs, and one request must not keep the others waiting.
 """
@@ -33,14 +33,14 @@ from executions.blueprints.work import TooMuchWork, Work, check_budget
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 _PATTERN_MEMORY = 2 * 1024 * 1024  # bytes, per pattern
-MAX_PATTERN = 4_000  # instructions of a pattern that is published
+MAX_PATTERN = 4_000  # instructions of a published pattern
 UNSUPPORTED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _STOCK: Mapping[str, Any] = Draft202012Validator.VALIDATORS
 _ENCODER = json.JSONEncoder(sort_keys=True)
 
 
 class PatternError(ValueError):
-    """A pattern that RE2 does not know."""
+    """A pattern that RE2 does not support."""
 
 
 class _Meter:
@@ -52,7 +52,7 @@ class _Meter:
         self._sizes: dict[int, int] = {}
 
     def size(self, value: Any) -> int:
-        """The characters of a value, nearly; each container is looked at once in a check."""
+        """Return the approximate number of characters of a value; each container is visited once in a check."""
         if isinstance(value, str):
             return len(value)
         if not isinstance(value, dict | list):
@@ -65,7 +65,7 @@ class _Meter:
         return self._sizes[id(value)]
 
     def pattern(self, text: str) -> Any:
-        """A pattern, compiled once for each check: RE2's own cache is shared by all."""
+        """Return a pattern, compiled once for each check: RE2's own cache is shared by all."""
         if text not in self._patterns:
             self.work.spend(COMPILED)
             self._patterns[text] = compiled(text)
@@ -73,7 +73,7 @@ class _Meter:
         return self._patterns[text]
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Search; it cannot be interrupted, so it does not begin unless the worst case fits in what is left."""
+        """Search a text; it cannot be interrupted, so it begins only if the worst case fits in the remaining work."""
         expression = self.pattern(pattern)
         data = text.encode()
         steps = len(data) * expression.programsize
@@ -90,7 +90,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Within, checking raises TooMuchWork beyond the limit."""
+    """Raise TooMuchWork from checks inside the block beyond the limit."""
     with check_budget() as work:
         token = _METER.set(_Meter(work))
         try:
@@ -100,9 +100,9 @@ def bounded() -> Iterator[None]:
 
 
 def compiled(pattern: Any) -> Any:
-    """The pattern for RE2, which takes linear time; it knows no lookaround and no backreferences."""
+    """Compile a pattern with RE2, which takes linear time; it has no lookaround and no backreferences."""
     if not isinstance(pattern, str):
-        raise PatternError("it is no text")
+        raise PatternError("it is not text")
     options = re2.Options()
     options.max_mem = _PATTERN_MEMORY
     options.log_errors = False
@@ -152,12 +152,12 @@ def _additional_properties(
         for name in instance
         if name in properties or any(_matches(pattern, name) for pattern in patterns)
     }
-    # Without patternProperties the original has nothing to look for with re.
+    # Without patternProperties the original has no need for re.
     yield from _STOCK["additionalProperties"](validator, value, instance, {"properties": known})
 
 
 def _unique_items(validator: Any, value: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    # The original compares each with each where the items cannot be sorted.
+    # The original compares all pairs if the items cannot be sorted.
     if not value or not validator.is_type(instance, "array"):
         return
     if len(set(map(_as_text, instance))) < len(instance):
@@ -170,7 +170,7 @@ def _as_text(value: Any) -> str:
 
 
 def _equal_as_text(value: Any) -> Any:
-    """For JSON Schema 1 and 1.0 are the same."""
+    """Return 1 for 1.0: JSON Schema takes them as equal."""
     if isinstance(value, dict):
         return {key: _equal_as_text(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -194,7 +194,7 @@ def _metered(name: str, keyword: Keyword) -> Keyword:
         for error in keyword(validator, value, instance, schema) or ():
             is_new = not isinstance(error.validator, str)
             meter.work.spend((ERROR if is_new else PASSED_ON) + QUOTED * len(error.message))
-            error.message = shown(error.message)  # many of them would take much memory
+            error.message = shown(error.message)  # many full messages would take much memory
             yield error
 
     return check

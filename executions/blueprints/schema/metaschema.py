@@ -1,6 +1,6 @@
-"""Whether something is a JSON Schema, found out within bounds: the meta-schema of draft 2020-12, as one schema. Pure.
+"""Validation of a JSON Schema within bounds: the meta-schema of draft 2020-12 as a single schema. Pure.
 
-As it is published it is eight, and each schema that is checked is looked at by each of them.
+As published it consists of eight, and each of them visits every schema that is checked.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ def _parts() -> Iterator[Mapping[str, Any]]:
 
 
 def _whole(value: Any) -> Any:
-    """A part as it stands in the whole: what each adds to is the whole."""
+    """Return a part of the meta-schema with references to the whole."""
     if isinstance(value, list):
         return [_whole(inner) for inner in value]
     if not isinstance(value, Mapping):
@@ -46,12 +46,12 @@ META = {
     "properties": _merged("properties"),
     "$defs": _merged("$defs"),
 }
-# No formats: that of a pattern would be Python's, and RE2 is asked for each.
+# No formats: that of a pattern would be Python's, but RE2 compiles the patterns.
 _VALIDATOR = BoundedValidator(META, registry=_FETCHES_NOTHING)
 
 
 def schema_error(schema: Mapping[str, Any]) -> ValidationError | None:
-    """What makes it no schema; none if it is one."""
+    """Return the first error of a schema; None if it is valid."""
     with bounded():
         error: ValidationError | None = next(_VALIDATOR.iter_errors(schema), None)
     return error

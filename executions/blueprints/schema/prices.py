@@ -1,21 +1,21 @@
-"""What checking a value against a JSON Schema costs, in units of 10 ns. Pure.
+"""Prices of checking a value against a JSON Schema, in units of 10 ns. Pure.
 
-`python -m bench.validation_cost` measures; these are a little more than it shows.
+`python -m bench.validation_cost` measures; these are a little higher.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Size = Callable[[Any], int]  # the characters of a value, nearly
+Size = Callable[[Any], int]  # the approximate number of characters of a value
 Price = Callable[[Any, Any, Size], int]  # of a keyword's value and an instance
 
 CALL = 200  # one keyword looks at one value
 INTO = 350  # from a schema into one inside it
-_TRY = 700  # the same with a validator of its own, made to ask whether the value fits
+_TRY = 700  # the same with a validator of its own
 _REFERENCE = 1000  # one $ref
 _POINTER = 150  # one name of its pointer
-_NAME = 80  # one name of an object is looked for
-LISTED = 10  # one name of `required` or `properties` is looked for in an object
+_NAME = 80  # one name of an object is looked up
+LISTED = 10  # one name of `required` or `properties` is looked up in an object
 _MEMBER = 15  # one member of an enum is compared
 _COMPARED = 6  # one character of two values that are compared
 _WRITTEN = 10  # one character of a value that is written out to be compared
@@ -26,8 +26,8 @@ QUOTED = 2  # one character of its message: the original quotes whole values
 COMPILED = 5_000  # one pattern, and
 INSTRUCTION = 30  # each instruction of it
 MATCH = 350  # one pattern looks at one text, and
-STEPS = 20  # so many of its instructions look at a byte in one unit; one, where RE2 gives its automaton up
-LONG = 100_000  # steps after which the clock is looked at: a millisecond in the worst case
+STEPS = 20  # instructions that look at a byte in one unit; only one if RE2 gives up its automaton
+LONG = 100_000  # steps after which the clock is read: a millisecond in the worst case
 
 
 def _length(value: Any, kind: type[Any]) -> int:
@@ -64,7 +64,7 @@ def _of_parts(units: int) -> Price:
     return lambda value, _, __: units * len(value)
 
 
-# Beside what the schemas inside do.
+# Without the prices of the schemas inside.
 PRICES: Mapping[str, Price] = {
     "$ref": _of_a_reference,
     "$dynamicRef": _of_a_reference,

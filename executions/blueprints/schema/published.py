@@ -1,6 +1,6 @@
-"""The published JSON Schema of a blueprint; the reference in the docs is made from it. Pure data.
+"""The published JSON Schema of a blueprint; the reference in the docs is generated from it. Pure data.
 
-Every field has a description and an example. The order of the fields is the one in which documents are written.
+Every field has a description and an example. The order of the fields is that of written documents.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ _MODES = [mode.value for mode in FailureMode]
 
 RETRY: dict[str, Any] = {
     "type": "object",
-    "description": "How often a failing step is tried; only with `on_failure: retry`.",
+    "description": "Number of attempts of a failing step; only with `on_failure: retry`.",
     "additionalProperties": False,
     "default": {"attempts": DEFAULT_ATTEMPTS, "then": FailureMode.ABORT.value},
     "examples": [{"attempts": 5, "then": "continue"}],
@@ -33,13 +33,13 @@ RETRY: dict[str, Any] = {
             "minimum": 2,
             "maximum": 20,
             "default": DEFAULT_ATTEMPTS,
-            "description": "How often the step runs at most, the first time included.",
+            "description": "Maximum number of attempts, including the first.",
             "examples": [5],
         },
         "then": {
             "enum": [mode for mode in _MODES if mode != FailureMode.RETRY],
             "default": FailureMode.ABORT.value,
-            "description": "What the step acts as when no attempt is left, or when its error is never retried.",
+            "description": "Failure mode when no attempt is left, or when the error is never retried.",
             "examples": ["continue"],
         },
     },
@@ -47,15 +47,15 @@ RETRY: dict[str, Any] = {
 
 RECOVER: dict[str, Any] = {
     "type": "object",
-    "description": "The node that takes the place of the failed step; its output becomes the step's.",
+    "description": "Node that runs in place of the failed step; its output becomes the step's.",
     "required": ["uses"],
     "additionalProperties": False,
     "examples": [{"uses": "data.map", "with": {"values": {"why": "${error.code}"}}}],
     "properties": {
-        "uses": {**_USES, "description": "The name of the node.", "examples": ["data.map"]},
+        "uses": {**_USES, "description": "Name of the node.", "examples": ["data.map"]},
         "with": {
             **_PARAMETERS,
-            "description": "Its parameters; `${error.code}`, `${error.message}` and `${error.step}` are known here.",
+            "description": "Its parameters; may refer to `${error.code}`, `${error.message}` and `${error.step}`.",
             "examples": [{"values": {"why": "${error.code}"}}],
         },
     },
@@ -69,17 +69,17 @@ STEP: dict[str, Any] = {
         "key": {
             "type": "string",
             "pattern": KEY,
-            "description": "Its name, unique in the blueprint: a small letter, then small letters, digits, - or _.",
+            "description": "Name, unique in the blueprint: a lowercase letter, then lowercase letters, digits, - or _.",
             "examples": ["fetch"],
         },
         "uses": {
             **_USES,
-            "description": "The name of the node that does the work, or `task:package.module.function`.",
+            "description": "Name of the node that does the work, or `task:package.module.function`.",
             "examples": ["data.map"],
         },
         "with": {
             **_PARAMETERS,
-            "description": "The node's parameters; values may hold references.",
+            "description": "Parameters of the node; values may hold references.",
             "examples": [{"values": {"total": "${steps.price.total}"}}],
         },
         "when": {
@@ -91,7 +91,7 @@ STEP: dict[str, Any] = {
         "on_failure": {
             "enum": _MODES,
             "default": FailureMode.ABORT.value,
-            "description": "What a failure does: end the run, go on, try again, or let another node take over.",
+            "description": "Effect of a failure: end the run, go on, retry, or run a recovery node.",
             "examples": ["retry"],
         },
         "retry": RETRY,
@@ -99,20 +99,20 @@ STEP: dict[str, Any] = {
             "type": "string",
             "pattern": PATTERN,
             "default": DEFAULT_STEP_TIMEOUT,
-            "description": "How long an attempt may take, such as 500ms, 30s, 5m or 1h; between 10 ms and 24 h.",
+            "description": "Time limit of an attempt, such as 500ms, 30s, 5m or 1h; between 10 ms and 24 h.",
             "examples": ["5m"],
         },
         "guarantee": {
             "enum": [guarantee.value for guarantee in Guarantee],
             "default": Guarantee.AT_LEAST_ONCE.value,
-            "description": "What holds when a worker is lost; the node must be able to give it.",
+            "description": "Promise for the case that a worker is lost; the node must be able to keep it.",
             "examples": ["at_most_once"],
         },
         "idempotency_key": {
             "type": "string",
             "minLength": 1,
             "maxLength": 200,
-            "description": "By it a far side knows a request that it has already done; may hold references.",
+            "description": "Key by which a remote server recognises a repeated request; may hold references.",
             "examples": ["invoice-${inputs.invoice_id}"],
         },
         "recover": RECOVER,
@@ -123,7 +123,7 @@ STEP: dict[str, Any] = {
             "items": {"type": "string", "minLength": 1, "maxLength": 100},
             "default": False,
             "description": "true for the whole output, or the names of its fields and of variables that the step sets:"
-            " encrypted at rest, masked wherever shown.",
+            " encrypted at rest, masked when shown.",
             "examples": [["card_number"]],
         },
     },
@@ -137,26 +137,26 @@ RESOURCE: dict[str, Any] = {
         "type": {
             "type": "string",
             "pattern": "^[a-z][a-z0-9_.-]{0,99}$",
-            "description": "`database`, `http_api`, `model`, `cache`, or the name of a plugin's type.",
+            "description": "`database`, `http_api`, `model`, `cache`, or a plugin's type.",
             "examples": ["database"],
         },
         "definition": {
             "type": "string",
             "pattern": KEY,
-            "description": "The name of the tenant's definition that says where it is: a small letter, then small"
-            " letters, digits, - or _, up to 63.",
+            "description": "Name of the tenant's resource definition: a lowercase letter, then lowercase letters,"
+            " digits, - or _, up to 63.",
             "examples": ["billing-db"],
         },
         "scope": {
             "enum": ["execution", "step"],
-            "description": "Whether all steps of a run share it or each opens its own; the definition's, if not said."
-            " It may narrow a definition's `execution` to `step`, never widen.",
+            "description": "`execution`: all steps of a run share it; `step`: each opens its own. The default is the"
+            " definition's scope; `execution` may be narrowed to `step`, never widened.",
             "examples": ["step"],
         },
         "eager": {
             "type": "boolean",
             "default": False,
-            "description": "Open it with the run's context, not on first use; only with scope `execution`.",
+            "description": "Open with the run's context instead of on first use; only with scope `execution`.",
             "examples": [True],
         },
     },
@@ -165,7 +165,7 @@ RESOURCE: dict[str, Any] = {
 DOCUMENT_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Blueprint",
-    "description": "A workflow: steps that run one after the other, each a node with parameters.",
+    "description": "A workflow: steps that run in order, each a node with parameters.",
     "type": "object",
     "required": ["name", "steps"],
     "additionalProperties": False,
@@ -173,20 +173,20 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
         "name": {
             "type": "string",
             "pattern": "^[a-z0-9][a-z0-9._-]{0,99}$",
-            "description": "Under which it is published: small letters, digits, dots, - and _, up to 100.",
+            "description": "Name to publish under: lowercase letters, digits, dots, - and _, up to 100.",
             "examples": ["invoice-sync"],
         },
         "description": {
             "type": "string",
             "maxLength": 2000,
-            "description": "For people.",
+            "description": "Text for people.",
             "examples": ["Fetches an invoice and pays it."],
         },
         "inputs": {
             "type": "object",
             "default": {},
-            "description": "A JSON Schema for what a run is given. A property marked `sensitive: true` is encrypted"
-            " at rest and masked wherever shown.",
+            "description": "JSON Schema of a run's inputs. A property marked `sensitive: true` is encrypted at rest and"
+            " masked when shown.",
             "examples": [{"required": ["id"], "properties": {"id": {"type": "integer"}}}],
         },
         "outputs": {
@@ -194,25 +194,25 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
             "maxProperties": 100,
             "propertyNames": {"maxLength": 100},
             "default": {},
-            "description": "What a run gives back; values may hold references to every step.",
+            "description": "Outputs of a run; values may hold references to every step.",
             "examples": [{"total": "${steps.price.total}"}],
         },
         "isolation": {
             "enum": [level.value for level in Isolation],
-            "description": "Where the steps' code runs; where the tenant requires a stricter level, that one counts.",
+            "description": "Isolation level of the steps' code; a stricter level required by the tenant wins.",
             "examples": ["process"],
         },
         "express": {
             "type": "boolean",
             "default": False,
-            "description": "Run all steps back to back in one link: faster, but one row in Flower, not one per step.",
+            "description": "Run all steps in one link: faster, but one row in Flower instead of one per step.",
             "examples": [True],
         },
         "timeout": {
             "type": "string",
             "pattern": PATTERN,
             "default": DEFAULT_RUN_TIMEOUT,
-            "description": "How long a run may hold a slot in all, such as 90s, 30m or 2d; between 1 s and 7 d.",
+            "description": "Total time that a run may hold a slot, such as 90s, 30m or 2d; between 1 s and 7 d.",
             "examples": ["2h"],
         },
         "budget": {
@@ -220,11 +220,11 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
             "maxProperties": 20,
             "propertyNames": {
                 "pattern": "^[a-z][a-z0-9_]{0,39}$",
-                "description": "a kind of cost is a small letter, then small letters, digits or _, up to 40.",
+                "description": "a kind of cost is a lowercase letter, then lowercase letters, digits or _, up to 40.",
             },
             "additionalProperties": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e12},
             "default": {},
-            "description": "How much of each kind of cost a run may spend, in the units that its nodes report.",
+            "description": "Limit of each kind of cost of a run, in the units that its nodes report.",
             "examples": [{"tokens": 20000, "eur": 1.5}],
         },
         "labels": {
@@ -236,7 +236,7 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
             },
             "additionalProperties": {"type": "string", "maxLength": 200},
             "default": {},
-            "description": "Texts to find runs by.",
+            "description": "Labels to find runs by.",
             "examples": [{"team": "billing"}],
         },
         "resources": {
@@ -244,11 +244,11 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
             "maxProperties": 50,
             "propertyNames": {
                 "pattern": KEY,
-                "description": "a resource's name is a small letter, then small letters, digits, - or _, up to 63.",
+                "description": "a resource name is a lowercase letter, then lowercase ones, digits, - or _, up to 63.",
             },
             "additionalProperties": RESOURCE,
             "default": {},
-            "description": "What the steps use, by the name under which their code asks for it.",
+            "description": "Resources of the steps, by the names that their code uses.",
             "examples": [{"billing": {"type": "database", "definition": "billing-db"}}],
         },
         "steps": {
@@ -256,7 +256,7 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
             "minItems": 1,
             "maxItems": 1000,
             "items": STEP,
-            "description": "What is done, in this order.",
+            "description": "Steps, in the order in which they run.",
             "examples": [[{"key": "fetch", "uses": "invoices.fetch"}]],
         },
     },

@@ -1,4 +1,4 @@
-"""The schemas inside a JSON Schema, and where its $refs may lead: to one of them, and never in a circle. Pure."""
+"""The schemas inside a JSON Schema, and the targets of its $refs: one of them, and never in a circle. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from urllib.parse import unquote
 from executions.blueprints.errors import InvalidBlueprint, shown
 from executions.blueprints.paths import child, item
 
-MAX_SCHEMAS = 1000  # in one; checking each takes a quarter of a millisecond
+MAX_SCHEMAS = 1000  # in one schema; checking each takes a quarter of a millisecond
 # These hold one schema, several, or several by name.
 _ONE = frozenset({
     "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",
 })  # fmt: skip
 _SEVERAL = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-# These look at the same value as the schema that they stand in, so a way over them alone must end.
+# These look at the same value as the schema they are in, so a path over them alone must end.
 _SAME_VALUE = frozenset(
     {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
 )
 
-Pointer = tuple[str, ...]  # a JSON pointer, name by name; joined, long names would multiply
+Pointer = tuple[str, ...]  # a JSON pointer as names; joined, long names would be repeated
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,17 +30,17 @@ class _Schema:
 
     content: Any
     path: str  # as errors name it
-    same_value: list[Pointer] = field(default_factory=list)  # what else looks at the value
+    same_value: list[Pointer] = field(default_factory=list)  # others that look at the value
 
 
 def check_refs(schema: Mapping[str, Any], where: str) -> None:
-    """Refuse a $ref that leads out of the schema, to none, or in a circle that never comes to another value."""
+    """Refuse a $ref that leads out of the schema, to no schema, or in a circle that never reaches another value."""
     schemas = _schemas(schema, where)
     for found in schemas.values():
         if isinstance(found.content, Mapping) and "$ref" in found.content:
             found.same_value.append(_target(found, schemas))
         if found.path != where and isinstance(found.content, Mapping) and "$id" in found.content:
-            # A $ref below it would lead elsewhere.
+            # It would change the target of a $ref below it.
             raise _unfit(child(found.path, "$id"), "only the whole schema can have an $id")
     try:
         TopologicalSorter({at: found.same_value for at, found in schemas.items()}).prepare()
@@ -49,7 +49,7 @@ def check_refs(schema: Mapping[str, Any], where: str) -> None:
         turning = next(found for found in circle if "$ref" in found.content)
         raise _unfit(
             child(turning.path, "$ref"),
-            "it leads back to itself; let it stand below properties or items",
+            "it leads back to itself; put it below properties or items",
         ) from None
 
 
@@ -71,7 +71,7 @@ def _schemas(root: Any, where: str) -> dict[Pointer, _Schema]:
 
 
 def _inside(schema: _Schema) -> Iterator[tuple[Pointer, Any, str]]:
-    """The schemas right inside one: where, what, and the path."""
+    """Yield the schemas directly inside one: pointer, content and path."""
     if not isinstance(schema.content, Mapping):
         return
     for keyword, value in schema.content.items():

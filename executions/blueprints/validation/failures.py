@@ -1,4 +1,4 @@
-"""Whether what a step says of its failure and its guarantee goes together. Pure."""
+"""Checks that a step's failure mode, retry, recovery and guarantee fit together. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from executions.blueprints.errors import InvalidBlueprint
 from executions.blueprints.plan import FailureMode, Guarantee, PlannedStep
 from executions.blueprints.validation.nodes import NodeInfo
 
-# What a node must declare, as its author writes it, before a step can have the guarantee.
+# The declaration of a node, in its author's words, that a step with the guarantee needs.
 _NEEDED = {
     Guarantee.EXACTLY_ONCE: "uses_key",
     Guarantee.IDEMPOTENT: "idempotent",
@@ -16,10 +16,12 @@ _NEEDED = {
 
 
 def check_failures(step: PlannedStep, written: Mapping[str, Any]) -> None:
-    """Refuse a retry or a recovery that would never be used, or is needed and not there."""
+    """Refuse a retry or a recovery that would never be used, or that is needed and missing."""
     where = f"$.steps[{step.position}]"
     if "retry" in written and step.on_failure is not FailureMode.RETRY:
-        raise _refused(f"{where}.retry", "is used with on_failure: retry only; add that or drop it")
+        raise _refused(
+            f"{where}.retry", "is used with on_failure: retry only; add that or remove it"
+        )
     if step.on_failure is FailureMode.RETRY and step.guarantee is Guarantee.AT_MOST_ONCE:
         raise _refused(
             f"{where}.on_failure",
@@ -29,12 +31,13 @@ def check_failures(step: PlannedStep, written: Mapping[str, Any]) -> None:
     if recovers and step.recover is None:
         named = "on_failure" if step.on_failure is FailureMode.RECOVER else "retry.then"
         raise _refused(
-            f"{where}.{named}", "is recover; add what recovers, such as recover: {uses: data.map}"
+            f"{where}.{named}",
+            "is recover; add the recovery node, such as recover: {uses: data.map}",
         )
     if step.recover and not recovers:
         raise _refused(
             f"{where}.recover",
-            "is never used; write on_failure: recover, or retry: {then: recover}, or drop it",
+            "is never used; write on_failure: recover, or retry: {then: recover}, or remove it",
         )
 
 

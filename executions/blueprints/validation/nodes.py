@@ -1,4 +1,4 @@
-"""What a blueprint's author may know of a node. Pure."""
+"""Descriptions of nodes for checking a blueprint. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ class NodeInfo:
     parameters: Mapping[str, Any]  # JSON Schema
     idempotent: bool = False
     deterministic: bool = False
-    uses_key: bool = False  # hands the idempotency key to a far side that honours it
+    uses_key: bool = False  # hands the idempotency key to a remote server that honours it
     summary: str = ""
 
 
 def nodes_of(described: Iterable[Mapping[str, Any]]) -> dict[str, NodeInfo]:
-    """The nodes of a stored catalogue by name; older ones say less of each."""
+    """Return the nodes of a stored catalogue by name; older catalogues describe less."""
     return {
         node["name"]: NodeInfo(
             name=node["name"],

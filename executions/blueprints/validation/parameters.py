@@ -1,6 +1,6 @@
-"""Whether parameters fit a node, as far as they are known before a run. Pure.
+"""Checks of a step's parameters against its node, as far as they are known before a run. Pure.
 
-A reference that stands alone may become anything; text around a reference is text, whatever it says.
+A reference that stands alone may become any value; text around a reference is text in any case.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from executions.blueprints.suggestions import instead_of
 from executions.blueprints.validation.nodes import NodeInfo
 from executions.blueprints.work import TooMuchWork
 
-# What these say of a value may change with any part of it.
+# The result of these may change with any part of the value.
 _OF_THE_WHOLE = frozenset(
     {"const", "contains", "enum", "if", "maxLength", "minLength", "not", "oneOf", "pattern"}
     | {"format", "uniqueItems"}
@@ -40,12 +40,12 @@ class _SomeText(str):
 
 
 def check_parameters(node: NodeInfo, parameters: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters that the node does not know, needs and lacks, or cannot take."""
+    """Refuse parameters that the node does not know, requires and lacks, or cannot accept."""
     _check_names(node, parameters, where)
     if error := _first_error(node, _marked(parameters), where):
         path = path_of(error.absolute_path, where)
         raise InvalidBlueprint(
-            f"{path}: {shown(error.message)}; so says node {node.name}.", field=path
+            f"{path}: {shown(error.message)}; required by node {node.name}.", field=path
         )
 
 
@@ -85,12 +85,12 @@ def _first_error(
         *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
         *(Unresolvable, UnknownType),
     ):
-        raise _unchecked(node, where, "what it says of its parameters is no schema") from None
+        raise _unchecked(node, where, "the schema of its parameters is not valid") from None
     return found
 
 
 def _without_dialects(schema: Any) -> Any:
-    """At a $schema, jsonschema would change to a validator without our bounds, wherever it stands."""
+    """Remove $schema everywhere: there jsonschema would switch to a validator without these bounds."""
     if isinstance(schema, Mapping):
         return {k: _without_dialects(inner) for k, inner in schema.items() if k != "$schema"}
     return [_without_dialects(inner) for inner in schema] if isinstance(schema, list) else schema
@@ -101,7 +101,7 @@ def _unchecked(node: NodeInfo, where: str, reason: str) -> InvalidBlueprint:
 
 
 def _marked(value: Any) -> Any:
-    """The same value, its references told from plain text."""
+    """Return the same value with its references marked."""
     if isinstance(value, str):
         if REFERENCE.fullmatch(value):
             return _Anything(value)

@@ -1,4 +1,4 @@
-"""Whether the references of a blueprint can be met: each is whole, and needs only what comes before. Pure."""
+"""Checks of a blueprint's references: each is complete, and needs only earlier steps and known inputs. Pure."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -30,9 +30,9 @@ _PARSED = 400  # units of work for one character of an expression
 
 
 def check_references(plan: Plan, inputs: Collection[str] | None = None) -> None:
-    """Refuse references that nothing can meet; the outputs may refer to every step.
+    """Refuse references that cannot be resolved; the outputs may refer to every step.
 
-    `inputs` are the names of all that a run can be given; None where its schema allows any.
+    `inputs` are the names of all inputs; None if the schema allows others.
     """
     keys = [step.path for step in plan.steps]
     with check_budget() as work:
@@ -45,7 +45,7 @@ def check_references(plan: Plan, inputs: Collection[str] | None = None) -> None:
 
 
 def _refuse_in_labels(labels: Mapping[str, str]) -> None:
-    """Labels are those of the version: what finds a run must be known before it has values."""
+    """Refuse references in labels: they belong to the version and are known before a run has values."""
     for name, text in labels.items():
         if OPENING in text:
             where = child("$.labels", name)
@@ -78,7 +78,7 @@ class _Parser:
         self._seen: set[str] = set()
 
     def parse(self, text: str, roots: tuple[str, ...]) -> Expression:
-        """A checked expression."""
+        """Return a checked expression."""
         if text not in self._seen:
             self._seen.add(text)
             self._work.spend(_PARSED * min(len(text), MAX_EXPRESSION))
@@ -104,7 +104,7 @@ class _References:
         self._left = MAX_REFERENCES
 
     def check(self, value: Any, name: str = "", roots: tuple[str, ...] = ROOTS) -> None:
-        """Refuse what a value refers to in vain."""
+        """Refuse references in a value that cannot be resolved."""
         where = f"{self._where}.{name}" if name else self._where
         for path, text in texts(value, where):
             found = expressions(text)
@@ -133,20 +133,18 @@ class _References:
                 raise InvalidBlueprint(f"{path}: {quoted(written)} needs {missing}", field=path)
 
     def _missing(self, expression: Expression) -> str:
-        """What an expression needs in vain, with the way out; else nothing."""
+        """Return the missing step or input of an expression, with a suggestion; empty if there is none."""
         for key in expression.steps:
             if key not in self._earlier:
                 return self._missing_step(key)
         known = self._inputs
         for name in expression.inputs if known is not None else ():
             if known is not None and name not in known:
-                return (
-                    f"input {shown(repr(name))}, which no run can have; {instead_of(name, known)}"
-                )
+                return f"input {shown(repr(name))}, which the schema does not allow; {instead_of(name, known)}"
         return ""
 
     def _missing_step(self, key: str) -> str:
         needs = f"step {shown(repr(key))}"
         if key in self._known:
-            return f"{needs}, which does not come before."
-        return f"{needs}, which there is not; {instead_of(key, self._earlier)}"
+            return f"{needs}, which does not come before it."
+        return f"{needs}, which does not exist; {instead_of(key, self._earlier)}"

@@ -1,4 +1,4 @@
-"""Whether the resources that a blueprint declares fit its steps and the tenant's definitions. Pure."""
+"""Checks of a blueprint's resources against its steps and the tenant's definitions. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -16,19 +16,19 @@ STEP: ResourceScope = "step"
 
 
 class Defined(Protocol):
-    """What is asked of a tenant's definition."""
+    """The facts needed about a tenant's definition."""
 
     @property
     def type(self) -> str:
-        """Its type."""
+        """The type of the resource."""
 
     @property
     def scope(self) -> ResourceScope:
-        """The widest scope that it may be used in."""
+        """The widest scope it may be used in."""
 
 
 def check_declared(declared: Sequence[DeclaredResource]) -> None:
-    """Refuse what contradicts itself, whatever the definitions say."""
+    """Refuse contradictions within a declaration."""
     for resource in declared:
         if resource.eager and resource.scope == STEP:
             where = f"{_where(resource)}.eager"
@@ -40,7 +40,7 @@ def check_declared(declared: Sequence[DeclaredResource]) -> None:
 
 
 def check_defined(declared: Sequence[DeclaredResource], defined: Mapping[str, Defined]) -> None:
-    """Refuse a resource whose definition is missing, of another type, or narrower than asked for."""
+    """Refuse a resource whose definition is missing, of another type, or narrower than declared."""
     for resource in declared:
         reason = mismatch(resource, defined.get(resource.definition))
         if reason:
@@ -48,10 +48,10 @@ def check_defined(declared: Sequence[DeclaredResource], defined: Mapping[str, De
 
 
 def mismatch(resource: DeclaredResource, defined: Defined | None) -> str:
-    """Say why a declared resource cannot be what a definition gives; nothing if it can."""
+    """Return the reason why a definition does not fit a declared resource; empty if it does."""
     name = repr(resource.definition)
     if defined is None:
-        return f"there is no definition {name}; 'isolane resources create' makes one."
+        return f"there is no definition {name}; create it with 'isolane resources create'."
     if defined.type != resource.type:
         return f"the definition {name} is of type {defined.type!r}, not {resource.type!r}."
     if resource.scope == EXECUTION and defined.scope == STEP:
@@ -65,7 +65,7 @@ def mismatch(resource: DeclaredResource, defined: Defined | None) -> str:
 
 
 def scope_of(resource: DeclaredResource, defined: Defined) -> ResourceScope:
-    """The scope that counts: the narrower of both."""
+    """Return the narrower of both scopes."""
     return STEP if STEP in {resource.scope, defined.scope} else EXECUTION
 
 
@@ -75,7 +75,7 @@ def check_uses(
     declared: Sequence[DeclaredResource],
     where: str,
 ) -> None:
-    """Refuse a parameter that names a resource which the blueprint does not declare, or of another type."""
+    """Refuse a parameter that names an undeclared resource, or one of another type."""
     types = {resource.name: resource.type for resource in declared}
     for parameter, wanted in _resource_parameters(node).items():
         name = parameters.get(parameter)
@@ -97,14 +97,14 @@ def check_uses(
 
 
 def _resource_parameters(node: NodeInfo) -> dict[str, str]:
-    """The parameters that name a resource, and of which type."""
+    """Return the parameters that name a resource, with the type of each."""
     properties = node.parameters.get("properties")
     if not isinstance(properties, dict):
         return {}
     return {
-        name: said["resource"]
-        for name, said in properties.items()
-        if isinstance(said, dict) and isinstance(said.get("resource"), str)
+        name: described["resource"]
+        for name, described in properties.items()
+        if isinstance(described, dict) and isinstance(described.get("resource"), str)
     }
 
 

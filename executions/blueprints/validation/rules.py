@@ -1,4 +1,4 @@
-"""Whether a document can be published where these nodes are: all rules beyond its schema. Pure."""
+"""The rules for publishing a document beyond its schema, with these nodes. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from executions.blueprints.work import check_budget
 
 
 def check_document(document: Mapping[str, Any], nodes: Mapping[str, NodeInfo]) -> None:
-    """Refuse what cannot run as written; while no node is known, all names are taken."""
+    """Refuse a document that cannot run as written; without known nodes all node names are accepted."""
     with check_budget():
         _check_document(document, nodes)
 

@@ -182,5 +182,5 @@ def _settle(placement: Placement, found: InterruptedStep, *, lost: bool) -> bool
     if decided is None or run is None:
         return False
     attempt = Attempt(run, found.path, number=found.attempt, version=found.version)
-    concluded = attempt.cut(decided)
+    concluded = attempt.interrupted(decided)
     return write_checkpoint(placement, concluded.record, concluded.decided) is not None

@@ -115,7 +115,7 @@ class StepRunner:
             logger.exception(
                 "step not run", extra={"event": "STEP_NOT_RUN", "step": path, **self._ids()}
             )
-            return attempt.concluded(
+            return attempt.finish(
                 StepResult.failed(
                     step=path,
                     attempt=claim.attempt,
@@ -134,10 +134,10 @@ class StepRunner:
         if prepared is None:
             return attempt.skipped()
         if isinstance(prepared, StepResult):
-            return attempt.concluded(prepared)
+            return attempt.finish(prepared)
         if error or self._context.runtime is None:
             error = error or Failure(code=Code.RESOURCE_ERROR, message="no runtime")
-            return attempt.concluded(_failed(path, claim, Code(error.code), error.message))
+            return attempt.finish(_failed(path, claim, Code(error.code), error.message))
         if self._context.next_step and not self._context.runtime.alive:
             # It died after an earlier step had ended. Not so in a new context, or this could go on for ever.
             self._context.exit, self._context.next_step = Exit.RESTART, path
@@ -165,7 +165,7 @@ class StepRunner:
                 frame,
                 deadline=time.monotonic() + frame.timeout_s,
                 cancelled=context.cancelled,
-                on_frame=journal.said.hear,
+                on_frame=journal.said.add,
             )
             # Before the journal is waited for: whose time was over is decided by when the runtime answered.
             over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
@@ -179,7 +179,7 @@ class StepRunner:
             logger.error(
                 "%s", trace, extra={"event": "STEP_TRACE", "step": step.path, **self._ids()}
             )
-        return attempt.concluded(result, said, run_is_over=over)
+        return attempt.finish(result, said, run_is_over=over)
 
     # --- what it comes to
     def _write(self, concluded: AttemptOutcome) -> None:

@@ -26,7 +26,8 @@ from executions.blueprints.amounts import amount_text
 from executions.blueprints.reading import read
 from executions.blueprints.source import Source
 from executions.blueprints.validation.rules import check_document
-from executions.local.engine import TENANT, LocalEngine, LocalRun, LocalStep
+from executions.local.engine import TENANT, LocalEngine
+from executions.local.run import LocalRun, LocalStep
 from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
@@ -106,7 +107,7 @@ def run(
                 places.source.document,
                 inputs,
                 backend=backend,
-                watcher=Terminal(places, answer=answer, cancelled=cancelled),
+                listener=Terminal(places, answer=answer, cancelled=cancelled),
                 grants=grants,
                 seed=seed,
                 cancelled=cancelled,
@@ -128,19 +129,19 @@ class Terminal:
         self._cancelled = cancelled
         self._typed = b""  # and not yet taken as an answer
 
-    def said(self, step: str, level: str, message: str) -> None:
+    def log_line(self, step: str, level: str, message: str) -> None:
         """Print a line."""
         click.echo(f"{step} {level}: {plain(message)}", err=True)
 
-    def progressed(self, step: str, fraction: float, message: str) -> None:
+    def progress(self, step: str, fraction: float, message: str) -> None:
         """Print how far a step is."""
         click.echo(f"{step} {fraction:.0%} {plain(message)}".rstrip(), err=True)
 
-    def raised(self, step: str, trace: str) -> None:
+    def error(self, step: str, trace: str) -> None:
         """Print the whole trace: it ends at the author's own line."""
         click.secho(plain(trace).rstrip(), fg="red", err=True)
 
-    def attempted(self, step: LocalStep) -> None:
+    def attempt_finished(self, step: LocalStep) -> None:
         """Print how an attempt ended, and where in the file what failed stands."""
         words = (step.path, step.state.value, step.code, plain(step.message))
         told = " ".join(word for word in words if word)
@@ -150,11 +151,11 @@ class Terminal:
         else:
             click.secho(told, dim=True, err=True)
 
-    def waits(self, seconds: float) -> None:
+    def waiting(self, seconds: float) -> None:
         """Print for how long."""
         click.secho(f"waiting {seconds:.1f} s", dim=True, err=True)
 
-    def asks(self, step: str, question: str, expires_s: float) -> ApprovalReply | None:
+    def ask(self, step: str, question: str, expires_s: float) -> ApprovalReply | None:
         """Ask here, unless the command said the answer beforehand."""
         click.secho(f"{step} asks: {plain(question)}", bold=True, err=True)
         if self._answer:

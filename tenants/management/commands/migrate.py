@@ -1,4 +1,4 @@
-"""`manage.py migrate` means every schema, as the owner; django-tenants' own command knows no owner."""
+"""`manage.py migrate` for every schema, as the owner; django-tenants' own command does not know the owner."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ class Command(DjangoMigrate):
     help = "Bring public, the template and every tenant's schema up to date."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """None: a part of the schemas cannot be migrated."""
+        """Take no arguments: a part of the schemas cannot be migrated."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Migrate all."""
+        """Migrate all schemas."""
         migrate(lambda schema: self.stdout.write(f"  {schema}"))

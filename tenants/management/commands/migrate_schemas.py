@@ -1,4 +1,4 @@
-"""django-tenants' name for the same."""
+"""django-tenants' name for `migrate`."""
 
 from tenants.management.commands.migrate import Command
 

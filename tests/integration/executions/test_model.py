@@ -1,4 +1,4 @@
-"""Random blueprints with random failures: the real core and a small model of the semantics come to the same."""
+"""Random blueprints with random failures: the real core and a small model of the semantics agree."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def elsewhere(globex: TenantRef) -> Iterator[WorkerBoot]:
 
 
 class Stage:
-    """Where the runs of one example are played."""
+    """The place in which the runs of one example are played."""
 
     def __init__(self, tenant: TenantRef, stranger: TenantRef, elsewhere: WorkerBoot) -> None:
         self._tenant = tenant
@@ -60,7 +60,7 @@ class Stage:
     def play(
         self, document: dict[str, Any], script: Script, inputs: dict[str, Any], seed: int
     ) -> Outcome:
-        """The core comes to what the model says, and to the same again."""
+        """Compare the core with the model, twice."""
         model = Model(
             document=document, script=script, seed=seed, inputs=inputs, max_held_s=MAX_HELD_S
         )
@@ -71,7 +71,7 @@ class Stage:
         return seen
 
     def _driven(self, script: Script, start: Callable[[], UUID]) -> tuple[UUID, Outcome]:
-        """Run to the end; what holds for every run holds for this one."""
+        """Run to the end, and check the invariants of every run."""
         try:
             driver = Driver(self._tenant, script, stranger=self._stranger)
             run_id = start()
@@ -128,7 +128,7 @@ def flow(*steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def calls(**acts: list[Act]) -> Script:
-    """What the nodes do; `mend` stands for the recovery of the first step."""
+    """Return the acts of the nodes; `mend` is the recovery of the first step."""
     nodes = {("a", MEND) if key == "mend" else (key, WORK): each for key, each in acts.items()}
     return Script(calls={node: tuple(each) for node, each in nodes.items()}, stranger=True)
 

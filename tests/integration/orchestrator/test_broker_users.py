@@ -1,4 +1,4 @@
-"""orchestrator.broker_users: what each kind of process can do at a real broker, and what it cannot."""
+"""orchestrator.broker_users: the rights of each kind of process at a real broker."""
 
 import pytest
 import redis

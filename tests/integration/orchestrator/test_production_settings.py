@@ -1,4 +1,4 @@
-"""What the settings come to with the environment of production."""
+"""The settings with the environment of production."""
 
 import json
 import subprocess

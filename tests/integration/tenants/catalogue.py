@@ -1,4 +1,4 @@
-"""What a schema holds, read in two ways that know nothing of each other: pg_dump and the catalogue."""
+"""The content of a schema, read in two independent ways: pg_dump and the catalogue."""
 
 import re
 import subprocess
@@ -92,7 +92,7 @@ def described(
 
 
 def dumped(schema: str = "", *options: str, role: str = "") -> str:
-    """Return what pg_dump writes of a schema, or of all of them, with the same names taken out."""
+    """Return the output of pg_dump for a schema, or all of them, with the same names taken out."""
     url = make_conninfo(SERVERS.superuser_url, dbname="isolane")
     chosen = [f"--schema={schema}"] if schema else []
     command = [str(PG_DUMP), "--schema-only", "--no-comments", *chosen, *options, url]

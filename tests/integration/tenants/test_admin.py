@@ -1,4 +1,4 @@
-"""What operators do in the platform's admin really happens, through the same services as everywhere."""
+"""The platform's admin uses the same services as everything else."""
 
 import re
 from typing import Any
@@ -385,7 +385,7 @@ def test_a_key_is_limited_to_blueprints(operator: Client, acme: TenantRef) -> No
             assert ApiKey.objects.latest("id").blueprints == kept
     assert "billing" in page(operator.get(KEYS))
     shown = page(operator.post(f"{KEYS}add/", {**form, "blueprints": '["No"]'}))
-    assert "is no blueprint&#x27;s name" in shown
+    assert "is not a blueprint&#x27;s name" in shown
 
 
 # --- members

@@ -179,7 +179,9 @@ def test_what_cannot_be_copied_is_refused_by_name(
 ) -> None:
     superuser.execute(f"CREATE {definition}")
     try:
-        with pytest.raises(CannotClone, match=r"holds what cloning does not copy: \w+ odd\b"):
+        with pytest.raises(
+            CannotClone, match=r"holds objects that cloning does not copy: \w+ odd\b"
+        ):
             clone()
     finally:
         superuser.execute(f"DROP {kind} _template.odd")

@@ -74,7 +74,7 @@ def pages(tenant: TenantRef) -> list[Answer]:
 
 
 def told_to_come_back(answer: Any) -> None:
-    """It is a problem that says when, and nothing of what is inside."""
+    """Check for a problem with a time to retry, and nothing internal."""
     assert "nowhere" not in str(problem(answer, 503, "unavailable"))
     assert answer["Retry-After"] == "5"
 

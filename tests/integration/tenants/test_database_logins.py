@@ -1,4 +1,4 @@
-"""What a worker's credential is good for, and how `isolane migrate` makes the login that it belongs to."""
+"""The rights of a worker's credential, and the login that `isolane migrate` creates for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -192,7 +192,9 @@ def test_neither_login_is_taken_for_the_other(
 ) -> None:
     database = settings.DATABASES["default"]
     monkeypatch.setitem(database, "USER", "isolane_worker")
-    with pytest.raises(OwnerNeeded, match=r"'isolane_worker' of DATABASE_URL .* the others"):
+    with pytest.raises(
+        OwnerNeeded, match=r"'isolane_worker' of DATABASE_URL .* another kind of process"
+    ):
         migrate()
     monkeypatch.setitem(database, "USER", "isolane_other")
     monkeypatch.setattr(
@@ -200,7 +202,7 @@ def test_neither_login_is_taken_for_the_other(
     )
     try:
         with pytest.raises(
-            OwnerNeeded, match=r"'isolane_login' of DATABASE_WORKER_URL .* the others"
+            OwnerNeeded, match=r"'isolane_login' of DATABASE_WORKER_URL .* another kind of process"
         ):
             migrate()
     finally:

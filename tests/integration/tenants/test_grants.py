@@ -1,4 +1,4 @@
-"""Who may do what on the tables of public, as PostgreSQL itself sees it."""
+"""Rights on the tables of public, as PostgreSQL itself sees them."""
 
 import psycopg
 import pytest
@@ -39,7 +39,7 @@ WORKER = {
 
 
 def granted(superuser: Server, role: str) -> dict[str, set[str]]:
-    """What a role may do on which table of public, its memberships included."""
+    """Return a role's rights on the tables of public, its memberships included."""
     rows = superuser.execute(
         """SELECT c.relname, p FROM pg_class c, unnest(%(privileges)s::text[]) p
            WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')

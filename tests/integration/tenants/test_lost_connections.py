@@ -1,4 +1,4 @@
-"""Connections that the server has ended are replaced where nothing hangs on them, in the scope that is wanted."""
+"""Connections that the server has ended are replaced if nothing depends on them, in the wanted scope."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ SEVERAL = 4
 
 
 def hang_up(server: Server) -> int:
-    """End every connection of the platform; how many there were."""
+    """End every connection of the platform; return their number."""
     row = server.execute(END).fetchone()
     return int(str(row[0])) if row else 0
 

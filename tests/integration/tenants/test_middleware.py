@@ -1,4 +1,4 @@
-"""Whose request it is: by host name, by API key, by session; and never another tenant's."""
+"""The caller of a request: by host name, by API key, by session; and never another tenant's."""
 
 import re
 import uuid
@@ -113,7 +113,7 @@ def test_a_member_signs_in_again_and_out_at_the_tenants_host(
 
 # --- callers who are limited to some blueprints
 def caller_of(tenant: TenantRef, user: User | AnonymousUser, **headers: str) -> tuple[Caller, int]:
-    """Who the middleware says calls, and how many statements it took to find out."""
+    """Return the middleware's caller, and the number of statements it took."""
     found: list[Caller] = []
 
     def view(request: HttpRequest) -> HttpResponse:
@@ -308,18 +308,18 @@ def test_a_database_that_is_away(
     assert away["Retry-After"] == "5"
 
 
-# --- what the server is told, so that callers take turns
+# --- the caller reported to the server, so that callers take turns
 def test_the_server_is_told_of_a_credential_that_is_valid(
     acme: TenantRef, globex: TenantRef
 ) -> None:
     key = create_api_key(tenant=acme, name="ci", actor="tests")
-    assert told(f"Bearer {key}", "isolane.test") == f"tenant:{acme.id}"
-    assert told(f"Bearer {key}", host_of(globex)) is None
-    assert told("Bearer isl_nobody", "isolane.test") is None
-    assert told("", "isolane.test") is None
+    assert reported(f"Bearer {key}", "isolane.test") == f"tenant:{acme.id}"
+    assert reported(f"Bearer {key}", host_of(globex)) is None
+    assert reported("Bearer isl_nobody", "isolane.test") is None
+    assert reported("", "isolane.test") is None
 
 
-def told(authorization: str, host: str) -> object:
+def reported(authorization: str, host: str) -> object:
     headers = [(b"host", host.encode()), (b"authorization", authorization.encode())]
     scope = {"type": "http", "method": "GET", "path": RUNS, "headers": headers}
     request = ASGIRequest(scope, BytesIO())

@@ -1,4 +1,4 @@
-"""The pool does not let wait for a server that is away, and takes it up at once when it is back."""
+"""The pool does not let callers wait for a server that is away, and uses it at once when it is back."""
 
 import socket
 import time
@@ -21,19 +21,19 @@ NOWHERE = {"host": "/nowhere", "password": "hunter2"}
 
 @pytest.fixture
 def somewhere(servers: None) -> dict[str, Any]:
-    """Where the server is."""
+    """The address of the server."""
     return {**conninfo_to_dict(SERVERS.login_url), "autocommit": True}
 
 
 @pytest.fixture
 def pool(somewhere: dict[str, Any]) -> Iterator[Pool]:
-    """One whose server is not there yet."""
+    """A pool whose server is not there yet."""
     with Pool(kwargs={**somewhere, **NOWHERE}, min_size=1, max_size=3, timeout=20) as made:
         yield made
 
 
 def refused(pool: Pool) -> str:
-    """Ask in vain."""
+    """Ask for a connection and be refused."""
     with pytest.raises(psycopg.OperationalError) as raised:
         pool.getconn()
     return str(raised.value)

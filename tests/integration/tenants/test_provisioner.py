@@ -1,4 +1,4 @@
-"""Rows of tenants are worked off: each once, whoever dies, and none waits for one that fails."""
+"""Rows of tenants are worked off: each once, whatever dies, and none waits for one that fails."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def delete(*schemas: str) -> None:
 
 
 def try_now() -> None:
-    """As if the time until the next try were over."""
+    """Let the time until the next try pass."""
     with platform_scope():
         Tenant.objects.update(provisioning_after=None)
 
@@ -83,7 +83,7 @@ def test_a_tenant_takes_no_work_before_it_is_made(acme: TenantRef, superuser: Se
     initech = create_tenant(schema="initech", actor="tests")
     assert initech.status == "creating"
     assert schemas_and_roles(superuser, initech) == (0, 0)
-    with pytest.raises(TenantNotActive, match="'initech' is being created; it takes no work"):
+    with pytest.raises(TenantNotActive, match="'initech' is being created; it accepts no work"):
         tenant_scope(initech)
     key = create_api_key(tenant=initech, name="early", role=Role.AUTHOR, actor="tests")
     early = visitor(authorization=f"Bearer {key}")
@@ -112,7 +112,7 @@ def test_what_cannot_be_made_is_told_and_keeps_no_other_waiting(
         failed = row("reports")
         assert failed.status == "creating"
         assert failed.provisioning_error.startswith(
-            "schema_taken: The database has a schema 'reports' that is no tenant's."
+            "schema_taken: The database has a schema 'reports' that does not belong to a tenant."
         )
         assert failed.provisioning_failures == 1
         assert not turn()  # not before its time

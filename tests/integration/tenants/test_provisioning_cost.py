@@ -1,4 +1,4 @@
-"""What a tenant costs: the same for each, however many there are, and far less than replaying migrations."""
+"""The cost of a tenant: the same for each, however many there are, and far less than replaying migrations."""
 
 import psycopg
 from django.db import connections

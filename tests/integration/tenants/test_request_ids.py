@@ -23,7 +23,7 @@ SENT = "Trace-7f.3_a"
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """What an operator reads."""
+    """The log as an operator reads it."""
     handler = logging.StreamHandler(written := io.StringIO())
     handler.setFormatter(JsonFormatter())
     logging.getLogger().addHandler(handler)

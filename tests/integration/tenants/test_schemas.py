@@ -1,4 +1,4 @@
-"""One tenant's schema and role are made whole or not at all, and dropped with all that the role may own."""
+"""One tenant's schema and role are created whole or not at all, and dropped with all that the role owns."""
 
 from collections.abc import Iterator
 
@@ -51,7 +51,9 @@ def test_nothing_is_left_of_one_that_cannot_be_made(acme: TenantRef, superuser: 
     before, roles = dumped(), tenant_roles(superuser)
     try:
         with (
-            pytest.raises(SchemaTaken, match="has a schema 'reports' that is no tenant's"),
+            pytest.raises(
+                SchemaTaken, match="has a schema 'reports' that does not belong to a tenant"
+            ),
             transaction.atomic(using=OWNER),
         ):
             create_schema(NOBODYS_ID, "reports")

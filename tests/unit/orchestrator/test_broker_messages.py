@@ -1,4 +1,4 @@
-"""orchestrator.broker_messages: what a message must look like, and how often garbage is told of."""
+"""orchestrator.broker_messages: the frame of a valid message, and the rate of log lines about others."""
 
 from typing import Any
 
@@ -37,10 +37,10 @@ def test_garbage_is_told_of_once_a_second_without_its_content(
     now = 0.0
     dropped = Dropped(clock=lambda: now)
     for _ in range(1000):
-        dropped("lane.x", "it is no object")
+        dropped("lane.x", "it is not an object")
     now = 1.0
-    dropped("lane.x", "it is no object")
+    dropped("lane.x", "it is not an object")
     assert [record.getMessage() for record in caplog.records] == [
-        "1 unreadable message(s) dropped, the last one from lane.x: it is no object",
-        "1000 unreadable message(s) dropped, the last one from lane.x: it is no object",
+        "1 unreadable message(s) dropped, the last one from lane.x: it is not an object",
+        "1000 unreadable message(s) dropped, the last one from lane.x: it is not an object",
     ]

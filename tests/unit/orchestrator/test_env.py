@@ -201,7 +201,7 @@ def test_published_sample_values_are_refused_by_name(tmp_path: Path, name: str, 
 def test_an_own_address_has_a_host_and_a_port(tmp_path: Path, wrong: str) -> None:
     found = read(tmp_path, ISOLANE_OWN_ADDRESSES="flower.internal:5555, [::1]:8000").own_addresses
     assert found == (("flower.internal", 5555), ("::1", 8000))
-    with pytest.raises(ImproperlyConfigured, match=r"^ISOLANE_OWN_ADDRESSES: .* no host with a"):
+    with pytest.raises(ImproperlyConfigured, match=r"^ISOLANE_OWN_ADDRESSES: .* not a host with a"):
         read(tmp_path, ISOLANE_OWN_ADDRESSES=wrong)
 
 

@@ -39,7 +39,7 @@ def run(state: BoundedState, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def sizes(state: BoundedState) -> dict[str, int]:
-    """How much each container of the state holds."""
+    """Return the size of each container of the state."""
     return {name: len(held) for name, held in vars(state).items() if hasattr(held, "__len__")}
 
 

@@ -1,4 +1,4 @@
-"""Flower's login: who may try, how often."""
+"""Flower's login: allowed tries and their rate."""
 
 import logging
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""A server that cannot be used is told in one line, without its password."""
+"""A server that cannot be used is reported in one line, without its password."""
 
 import socket
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_a_redis_url_with_a_wrong_port() -> None:
 
 
 class Answering:
-    """A server that says its version."""
+    """A server that reports its version."""
 
     def __init__(self, version: Any) -> None:
         self.info_of_server = version

@@ -1,4 +1,4 @@
-"""orchestrator.settings: what an operator's address says goes before what we say."""
+"""orchestrator.settings: options in an operator's address take precedence over the defaults."""
 
 from typing import Any
 

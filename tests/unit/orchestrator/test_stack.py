@@ -1,4 +1,4 @@
-"""What the operator gives goes before what a stack makes up; a worker is ready when it says so itself."""
+"""The operator's values take precedence over generated ones; a worker reports itself when it is ready."""
 
 from pathlib import Path
 from typing import Any

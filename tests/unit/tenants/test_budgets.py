@@ -1,4 +1,4 @@
-"""What a monthly budget may say."""
+"""Valid monthly budgets."""
 
 import pytest
 

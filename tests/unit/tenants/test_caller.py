@@ -1,4 +1,4 @@
-"""What a caller may do, with which blueprints."""
+"""A caller's permissions, and its blueprints."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a failure is told, and when it is tried again."""
+"""Descriptions of failures, and the time of the next try."""
 
 import pytest
 from django.db import IntegrityError
@@ -14,7 +14,7 @@ def test_each_failure_waits_twice_as_long_up_to_a_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (Conflict("Taken."), "conflict: Taken."),
         (
@@ -23,10 +23,10 @@ def test_each_failure_waits_twice_as_long_up_to_a_bound() -> None:
         ),
         (
             ZeroDivisionError("secret"),
-            "internal_error: ZeroDivisionError; the log of the process that tried says more",
+            "internal_error: ZeroDivisionError; see the log of the process that tried",
         ),
         (Conflict("x" * 900), "conflict: " + "x" * 490),
     ],
 )
-def test_what_is_told_is_short_and_has_no_data(error: Exception, told: str) -> None:
-    assert described(error) == told
+def test_what_is_told_is_short_and_has_no_data(error: Exception, expected: str) -> None:
+    assert described(error) == expected

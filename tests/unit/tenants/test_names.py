@@ -1,4 +1,4 @@
-"""Which names a tenant's schema and domain may have, and blueprints that are granted."""
+"""Valid names of a tenant's schema and domain, and of granted blueprints."""
 
 import pytest
 
@@ -103,7 +103,7 @@ def test_granted_blueprints_are_kept_once_and_in_order(names: object, kept: obje
     "name", ["", "Billing", "-a", ".a", "a b", "a/b", "a" * 101, "a\n", "*", 5]
 )
 def test_what_is_no_blueprints_name_is_refused(name: object) -> None:
-    with pytest.raises(InvalidInput, match="is no blueprint's name: 1 to 100 of a-z") as refused:
+    with pytest.raises(InvalidInput, match="is not a blueprint's name: 1 to 100 of a-z") as refused:
         check_blueprints(["billing", name])
     assert refused.value.field == "blueprints"
     assert repr(name) in refused.value.detail

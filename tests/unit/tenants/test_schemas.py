@@ -1,4 +1,4 @@
-"""What the migrations of tenants' schemas must be like."""
+"""Requirements on the migrations of tenants' schemas."""
 
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader

@@ -1,4 +1,4 @@
-"""What the statuses of a tenant let happen."""
+"""The statuses of a tenant and what they allow."""
 
 from tenants.statuses import TenantStatus
 

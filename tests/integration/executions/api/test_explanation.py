@@ -25,7 +25,7 @@ TOLD = [
     "Submitted.",
     "Placed on w1@host (placement 1).",
     "Step fetch began (attempt 1).",
-    ("The worker w1@host was lost; step fetch was cut in the middle and will run again."
+    ("The worker w1@host was lost; step fetch was interrupted and will run again."
     " What this attempt cost is not billed. (placement 1 ended)"),
     "w1@host, which no longer held the run, wanted to write a checkpoint of step fetch and was refused (placement 1).",
     "order.blessed, step fetch.",
@@ -67,7 +67,7 @@ def test_it_is_read_in_pieces_each_with_how_the_run_stands(run: str, acme: Tenan
         Execution.objects.filter(pk=parse_id(run)).update(
             state="failed", outcome="failed", code="CATALOGUE_MISSING", message="Nobody has it.", finished_at=AT,
         )  # fmt: skip
-    now = "The run ended failed with CATALOGUE_MISSING: Nobody has it."
+    now = "The run failed with CATALOGUE_MISSING: Nobody has it."
     piece = client.get(explanation(run, "?after=1&page_size=2")).json()
     assert [event["text"] for event in piece["results"]] == TOLD[1:3]
     assert (piece["after"], piece["has_more"]) == (3, True)

@@ -1,4 +1,4 @@
-"""How a run stands, read from its rows, of one tenant beside another."""
+"""A run's status, read from its rows, of one tenant beside another."""
 
 import re
 from uuid import UUID
@@ -55,7 +55,7 @@ def now(tenant: TenantRef, run: UUID) -> str:
 
 
 def fail(tenant: TenantRef, placement: Placement) -> None:
-    """The first step is claimed and fails, and the run with it."""
+    """Claim the first step and fail it, and the run with it."""
     result = StepResult.failed(step="one", attempt=1, code=Code.UNKNOWN_ERROR, message="KeyError")
     with tenant_scope(tenant):
         claim_step(placement, "one", worker="w1@test")
@@ -67,10 +67,10 @@ def fail(tenant: TenantRef, placement: Placement) -> None:
 def test_a_queued_run_waits_for_a_slot(acme: TenantRef, machine: WorkerBoot) -> None:
     run = make_run(acme)
     waits = "The run has waited for a slot since T"
-    assert now(acme, run) == f"{waits}; it gets the next one that is free on a worker that fits."
+    assert now(acme, run) == f"{waits}; it gets the next free one on a suitable worker."
     make_placed(acme, machine)
     set_quota(acme, 1)
-    assert now(acme, run) == f"{waits}: its tenant's runs hold as many as they may (1)."
+    assert now(acme, run) == f"{waits}: its tenant's runs hold all of their slots (1)."
     with tenant_scope(acme):
         explain_waiting(run, "Waits for a worker that offers its nodes.")
     assert now(acme, run) == f"{waits}. Waits for a worker that offers its nodes."
@@ -78,7 +78,7 @@ def test_a_queued_run_waits_for_a_slot(acme: TenantRef, machine: WorkerBoot) -> 
 
 def test_slots_of_other_tenants_are_not_counted(acme: TenantRef) -> None:
     set_quota(acme, 1)
-    assert "as many as they may" not in now(acme, make_run(acme))  # the neighbour holds one
+    assert "all of their slots" not in now(acme, make_run(acme))  # the neighbour holds one
 
 
 def test_a_run_that_sleeps_is_told_with_what_follows(
@@ -100,7 +100,7 @@ def test_a_run_in_a_long_backoff_is_told_with_its_failure(
     script(machine, flaky=fails(Code.TRANSIENT_ERROR, "away"))
     run = drive(acme, links, start(acme, machine, {**FLAKY, "on_failure": "retry"}))
     assert now(acme, run.id) == (
-        "The run waits, without a slot, until T to try step s1, which failed with TRANSIENT_ERROR, again."
+        "The run waits, without a slot, until T to retry step s1, which failed with TRANSIENT_ERROR."
     )
 
 
@@ -121,7 +121,7 @@ def test_a_placed_run_is_told_step_by_step(acme: TenantRef, machine: WorkerBoot)
     assert now(acme, run) == "The run has a slot; step one is about to begin."
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
-    assert now(acme, run) == "The run is at step one on w1@test since T (attempt 1)."
+    assert now(acme, run) == "The run has been at step one on w1@test since T (attempt 1)."
     with tenant_scope(acme):
         request_cancel(run, actor="ann")
     assert now(acme, run) == (
@@ -135,13 +135,13 @@ def test_a_failed_run_is_told_with_the_step_that_ended_it(
 ) -> None:
     placement = make_placed(acme, machine)
     fail(acme, placement)
-    how = "failed with UNKNOWN_ERROR at step one"
+    how = "with UNKNOWN_ERROR at step one"
     assert now(acme, placement.execution_id) == (
-        f"The run is about to end {how}: KeyError. Its context is being closed."
+        f"The run is about to fail {how}: KeyError. Its context is being closed."
     )
     with tenant_scope(acme):
         close_execution(placement)
-    assert now(acme, placement.execution_id) == f"The run ended {how} after X: KeyError."
+    assert now(acme, placement.execution_id) == f"The run failed {how} after X: KeyError."
 
 
 def test_a_failure_that_the_run_went_on_after_is_not_its_end(
@@ -150,10 +150,10 @@ def test_a_failure_that_the_run_went_on_after_is_not_its_end(
     script(machine, flaky=fails(Code.UNKNOWN_ERROR, "KeyError"))
     goes_on = {**FLAKY, "on_failure": "continue"}
     run = drive(acme, links, start(acme, machine, goes_on, FLAKY, {}))
-    told = "The run ended failed with UNKNOWN_ERROR at step s2 after X: KeyError."
+    told = "The run failed with UNKNOWN_ERROR at step s2 after X: KeyError."
     assert now(acme, run.id) == told
     run = drive(acme, links, start(acme, machine, goes_on, {}))
-    assert now(acme, run.id) == "The run ended succeeded after X."
+    assert now(acme, run.id) == "The run succeeded after X."
 
 
 def test_a_recovery_that_fails_ends_at_its_step(
@@ -162,7 +162,7 @@ def test_a_recovery_that_fails_ends_at_its_step(
     script(machine, flaky=fails(Code.UNKNOWN_ERROR, "KeyError"))
     recovered = {**FLAKY, "on_failure": "recover", "recover": FLAKY}
     run = drive(acme, links, start(acme, machine, recovered, {}))
-    told = "The run ended failed with UNKNOWN_ERROR at step s1 after X: KeyError."
+    told = "The run failed with UNKNOWN_ERROR at step s1 after X: KeyError."
     assert now(acme, run.id) == told
 
 
@@ -170,7 +170,7 @@ def test_a_cancelled_run_is_told_with_who_asked(acme: TenantRef) -> None:
     run = make_run(acme)
     with tenant_scope(acme):
         request_cancel(run, actor="ann")
-    assert now(acme, run) == "The run ended cancelled: Cancelled by ann."
+    assert now(acme, run) == "The run was cancelled: Cancelled by ann."
 
 
 # --- the cost

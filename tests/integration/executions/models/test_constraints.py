@@ -1,4 +1,4 @@
-"""executions.models.constraints: the database itself refuses states that are none."""
+"""executions.models.constraints: the database itself refuses unknown states."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ _seen: contextvars.ContextVar[int] = contextvars.ContextVar("seen", default=0)
 
 
 class Application:
-    """Says how much it was given; at /wait it waits, at /big it says much, at /stream it does not end."""
+    """Answers with the size of its input; at /wait it waits, at /big it answers much, at /stream it does not end."""
 
     def __init__(self) -> None:
         self.called = 0
@@ -81,7 +81,7 @@ class Web:
 
 
 def refusal(scope: Any) -> HttpResponse | None:
-    """Of the application, for who has to wait."""
+    """The application's refusal of callers that have to wait."""
     return HttpResponse("wait", status=429) if scope["path"] == "/refused" else None
 
 
@@ -160,7 +160,7 @@ def problem(answer: tuple[int, bytes], status: int) -> dict[str, Any]:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the server has closed; what it said before is thrown away."""
+    """Return True if the server has closed; read and discard what it sent before."""
     connection.setblocking(False)
     try:
         while connection.recv(65_536):

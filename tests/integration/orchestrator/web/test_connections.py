@@ -1,4 +1,4 @@
-"""Time and place of connections: who does not send or read is closed, and takes nobody's place."""
+"""Time and place of connections: one that does not send or read is closed, and displaces no other."""
 
 from contextlib import ExitStack
 

@@ -21,7 +21,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """Where it is and what it has open."""
+    """The process, its address and its open files."""
 
     pid: int
     port: int

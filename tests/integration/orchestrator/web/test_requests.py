@@ -1,4 +1,4 @@
-"""What is sent before any login is bounded in bytes: it is refused while it comes, with a problem that can be read."""
+"""Bytes sent before any login are limited: a request beyond is refused on arrival, with a readable problem."""
 
 import socket
 from collections.abc import Iterator

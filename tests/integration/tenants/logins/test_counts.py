@@ -1,4 +1,4 @@
-"""Failures are counted in Redis as in one process; Redis away is no way around it."""
+"""Failures are counted in Redis as in one process; a Redis that is away does not evade the limit."""
 
 from collections.abc import Callable, Iterator
 

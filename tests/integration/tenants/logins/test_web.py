@@ -1,4 +1,4 @@
-"""Signing in over HTTP: who tries too often waits, nobody is locked out by others, and it is written down."""
+"""Signing in over HTTP: too many tries have to wait, no one is locked out by others, and failures are recorded."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""The life of a tenant, and what the audit trail keeps of it."""
+"""The life of a tenant, and its audit trail."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ Server = psycopg.Connection[tuple[object, ...]]
 
 
 def actions(tenant: TenantRef) -> list[str]:
-    """What the audit trail says about a tenant, oldest first."""
+    """Return the audit trail of a tenant, oldest first."""
     with platform_scope():
         entries = AuditEntry.objects.filter(tenant_id=tenant.id).order_by("id")
         return [f"{entry.actor} {entry.action} {entry.subject}" for entry in entries]
@@ -64,7 +64,7 @@ def test_what_is_not_said_has_safe_defaults(acme: TenantRef) -> None:
 
 
 def nothing_is_written(act: Callable[[], object], error: type[Exception]) -> str:
-    """Fail, find the rows as they were, and return what the error said."""
+    """Fail, find the rows unchanged, and return the error's text."""
     models = (Tenant, Domain, Quota, AuditEntry)
     with platform_scope():
         before = [model.objects.count() for model in models]

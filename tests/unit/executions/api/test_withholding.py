@@ -9,14 +9,14 @@ from executions.api.withholding import event_without_data, standing_without_data
 from executions.explain.events import describe_event
 from executions.explain.status import QueueStatus, RunStatus, describe_status
 from executions.states import ExecutionState
-from tests.unit.executions.explain.test_events import TOLD
+from tests.unit.executions.explain.test_events import CASES
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 SECRET = "hunter2"
 TENANTS_OWN = {"message", "actor", "anything"}
 
 
-@pytest.mark.parametrize(("kind", "step", "data", "text"), TOLD)
+@pytest.mark.parametrize(("kind", "step", "data", "text"), CASES)
 def test_an_event_is_told_without_what_is_the_tenants(
     kind: str, step: str, data: dict[str, Any], text: str
 ) -> None:

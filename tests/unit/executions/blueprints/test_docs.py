@@ -52,7 +52,7 @@ def test_a_stale_table_is_replaced_and_prose_kept() -> None:
     page = filled(stale)
     assert "old" not in page
     assert (
-        "| `attempts` | How often the step runs at most, the first time included. From 2 to 20. | `3` | `5` |"
+        "| `attempts` | Maximum number of attempts, including the first. From 2 to 20. | `3` | `5` |"
         in page
     )
     assert (page[:7], page[-6:]) == ("before\n", "after\n")
@@ -78,7 +78,7 @@ def test_an_example_could_run(name: str, inputs: dict[str, Any], outputs: dict[s
 
 
 def taken(step: PlannedStep, scope: dict[str, Any]) -> Any:
-    """What the step's node would give, if it takes the parameters."""
+    """Return the output of the step's node, if it accepts the parameters."""
     node = default_registry.get(step.uses)
     assert node
     parameters = node.checked(resolve(step.parameters, scope))

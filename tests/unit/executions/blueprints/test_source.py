@@ -54,7 +54,7 @@ def test_every_part_has_the_line_of_its_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "expected"),
     [
         ("$.steps[1].uses", "line 16: no"),
         ("$.steps[1].with.absent[3].x", "line 15: no"),
@@ -64,10 +64,10 @@ def test_every_part_has_the_line_of_its_key() -> None:
         (None, "no"),
     ],
 )
-def test_an_error_gets_the_line_of_the_nearest_part(path: str | None, said: str) -> None:
+def test_an_error_gets_the_line_of_the_nearest_part(path: str | None, expected: str) -> None:
     located = read(TEXT).locate(BadReference("no", field=path))
-    assert (type(located), located.detail, located.field) == (BadReference, said, path)
-    assert located.line == (int(said.split()[1].rstrip(":")) if "line" in said else None)
+    assert (type(located), located.detail, located.field) == (BadReference, expected, path)
+    assert located.line == (int(expected.split()[1].rstrip(":")) if "line" in expected else None)
 
 
 def test_other_errors_pass() -> None:
@@ -78,9 +78,12 @@ def test_other_errors_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
-        (TEXT.replace("key: two", "key: one"), "line 15: $.steps[1].key: the key 'one' is that of"),
+        (
+            TEXT.replace("key: two", "key: one"),
+            "line 15: $.steps[1].key: the key 'one' is also that of",
+        ),
         (
             TEXT.replace("{key: two", "{kay: two"),
             "line 15: $.steps[1]: 'key' is a required property",
@@ -100,10 +103,10 @@ def test_other_errors_pass() -> None:
         ("", "$: None is not of type 'object'"),
     ],
 )
-def test_reading_refuses_with_the_line(text: str, said: str) -> None:
+def test_reading_refuses_with_the_line(text: str, expected: str) -> None:
     with pytest.raises(InvalidBlueprint) as refused:
         read(text)
-    assert refused.value.detail.startswith(said)
+    assert refused.value.detail.startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_a_refusal_carries_the_line_beside_its_sentence(text: str, line: int) ->
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "expected"),
     [
         (
             "     uses: work}",
@@ -137,11 +140,11 @@ def test_a_refusal_carries_the_line_beside_its_sentence(text: str, line: int) ->
         ),
     ],
 )
-def test_checking_refuses_with_the_line(old: str, new: str, said: str) -> None:
+def test_checking_refuses_with_the_line(old: str, new: str, expected: str) -> None:
     source = read(TEXT.replace(old, new))
     with pytest.raises((InvalidBlueprint, BadReference)) as refused, source.located():
         check_document(source.document, NODES)
-    assert refused.value.detail.startswith(said)
+    assert refused.value.detail.startswith(expected)
 
 
 def test_json_has_lines_too() -> None:

@@ -1,4 +1,4 @@
-"""Each kind of event is one sentence; what is not known or not shown makes it shorter, never wrong."""
+"""Each kind of event is one sentence; unknown or hidden data makes it shorter, never wrong."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from executions.explain.events import ENDING, TELLERS, describe_event
+from executions.explain.events import ENDING, SENTENCES, describe_event
 from executions.states import ExecutionState, StepState
 
 TRANSITIONS = Path(__file__).parents[4] / "executions" / "transitions"
@@ -14,7 +14,7 @@ _KIND = re.compile(r"'((?:execution|step|placement|context|fence)\.[a-z_]+)'")
 UNTIL = "2026-03-04T10:02:11.5+00:00"
 NOT_BILLED = "What this attempt cost is not billed."
 
-TOLD: list[tuple[str, str, dict[str, Any], str]] = [
+CASES: list[tuple[str, str, dict[str, Any], str]] = [
     # --- of the run
     ("execution.queued", "", {}, "Submitted."),
     (
@@ -87,11 +87,11 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     (
         "step.retrying", "pay", {"attempt": 1, "code": "TRANSIENT_ERROR", "ms": 7, "retry_s": 1.388},
-        "Step pay failed with TRANSIENT_ERROR after 7 ms (attempt 1) and is tried again in 1.4 s.",
+        "Step pay failed with TRANSIENT_ERROR after 7 ms (attempt 1) and is retried in 1.4 s.",
     ),
     (
         "step.retrying", "pay", {"attempt": 5, "code": "RATE_LIMIT_ERROR", "retry_s": 83.3, "wake_s": 83.3},
-        "Step pay failed with RATE_LIMIT_ERROR (attempt 5) and is tried again in 1.4 min, without a slot until then.",
+        "Step pay failed with RATE_LIMIT_ERROR (attempt 5) and is retried in 1.4 min, without a slot until then.",
     ),
     (
         "step.retrying", "pay", {"attempt": 1, "code": "TIMEOUT", "retry_s": 0.0, "recovering": True},
@@ -121,12 +121,12 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
     (
         "placement.lost", "pay",
         {"epoch": 1, "reason": "worker_lost", "worker": "w1@host", "by": "w2@host", "unbilled": True},
-        ("The worker w1@host was lost; step pay was cut in the middle and will run again."
+        ("The worker w1@host was lost; step pay was interrupted and will run again."
         f" {NOT_BILLED} (placement 1 ended by w2@host)"),
     ),
     (
         "placement.lost", "pay", {"epoch": 1, "reason": "worker_lost", "worker": "w1@host"},
-        "The worker w1@host was lost; step pay is still to be tried again. (placement 1 ended)",
+        "The worker w1@host was lost; step pay will still be retried. (placement 1 ended)",
     ),
     (
         "placement.lost", "", {"epoch": 4, "reason": "claim_unattended", "worker": "w1@host"},
@@ -140,12 +140,12 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
         "placement.handed_over", "pay",
         {"epoch": 1, "reason": "worker_stopped", "worker": "w1@host", "unbilled": True},
         ("The worker w1@host handed the run over (the worker was stopped);"
-        " step pay was cut in the middle and will run again."
+        " step pay was interrupted and will run again."
         f" {NOT_BILLED} (placement 1 ended)"),
     ),
     (
         "placement.ended", "pay", {"epoch": 1, "reason": "worker_lost", "unbilled": True},
-        ("The placement ended: the worker was lost; step pay was cut in the middle and will run again."
+        ("The placement ended: the worker was lost; step pay was interrupted and will run again."
         f" {NOT_BILLED} (placement 1 ended)"),
     ),
     (
@@ -172,14 +172,14 @@ TOLD: list[tuple[str, str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "step", "data", "text"), TOLD)
+@pytest.mark.parametrize(("kind", "step", "data", "text"), CASES)
 def test_an_event_is_told(kind: str, step: str, data: dict[str, Any], text: str) -> None:
     assert describe_event(kind, step, data) == text
 
 
 def test_every_kind_is_told_here() -> None:
-    assert {kind for kind, *_ in TOLD} == set(TELLERS)
-    assert set(TELLERS) >= ENDING
+    assert {kind for kind, *_ in CASES} == set(SENTENCES)
+    assert set(SENTENCES) >= ENDING
 
 
 def test_every_kind_that_is_written_is_known() -> None:
@@ -189,7 +189,7 @@ def test_every_kind_that_is_written_is_known() -> None:
     written |= {f"execution.{state}" for state in ExecutionState} - {"execution.running"}
     written |= {f"step.{state}" for state in StepState} - {"step.pending", "step.running"}
     assert "step.started" in written
-    assert written <= set(TELLERS)
+    assert written <= set(SENTENCES)
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_an_unknown_kind_is_named(step: str, text: str) -> None:
     assert describe_event("pay.reversed", step, {"whatever": [1]}) == text
 
 
-@pytest.mark.parametrize("kind", sorted(TELLERS))
+@pytest.mark.parametrize("kind", sorted(SENTENCES))
 @pytest.mark.parametrize("step", ["", "pay"])
 @pytest.mark.parametrize("data", [{}, {"until": 3, "ms": "x", "fraction": None, "retry_s": None}])
 def test_missing_or_odd_data_is_left_out(kind: str, step: str, data: dict[str, Any]) -> None:
-    told = describe_event(kind, step, data)
-    assert told.endswith(".")
-    assert "None" not in told
+    described = describe_event(kind, step, data)
+    assert described.endswith(".")
+    assert "None" not in described

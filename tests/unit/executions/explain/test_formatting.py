@@ -8,7 +8,7 @@ from executions.explain.formatting import duration, moment, sentence
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [
         (0, "0 ms"),
         (0.1204, "120 ms"),
@@ -21,20 +21,20 @@ from executions.explain.formatting import duration, moment, sentence
         (604_800, "7 days"),
     ],
 )
-def test_a_duration_has_the_unit_that_fits(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_a_duration_has_the_unit_that_fits(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 def test_a_moment_is_in_utc() -> None:
-    said = "2026-03-04 10:02:11 UTC"
-    assert moment(datetime(2026, 3, 4, 10, 2, 11, 120_000, tzinfo=UTC)) == said
+    expected = "2026-03-04 10:02:11 UTC"
+    assert moment(datetime(2026, 3, 4, 10, 2, 11, 120_000, tzinfo=UTC)) == expected
     east = timezone(timedelta(hours=2))
-    assert moment(datetime(2026, 3, 4, 12, 2, 11, tzinfo=east)) == said
+    assert moment(datetime(2026, 3, 4, 12, 2, 11, tzinfo=east)) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [("It ended", "It ended."), ("Pay?", "Pay?"), ("one\n two \t three.", "one two three.")],
 )
-def test_a_sentence_is_one_line_with_an_end(text: str, said: str) -> None:
-    assert sentence(text) == said
+def test_a_sentence_is_one_line_with_an_end(text: str, expected: str) -> None:
+    assert sentence(text) == expected

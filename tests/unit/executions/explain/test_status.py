@@ -1,4 +1,4 @@
-"""How a run stands is told with its reason, whatever its state."""
+"""A run's status is described with its reason, in every state."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,11 +26,11 @@ E = ExecutionState
     [
         (
             E.QUEUED, {"queue": QUEUE, "step": NEXT},
-            f"The run has waited for a slot since {SINCE}; it gets the next one that is free on a worker that fits.",
+            f"The run has waited for a slot since {SINCE}; it gets the next free one on a suitable worker.",
         ),
         (
             E.QUEUED, {"queue": FULL, "step": NEXT},
-            f"The run has waited for a slot since {SINCE}: its tenant's runs hold as many as they may (5).",
+            f"The run has waited for a slot since {SINCE}: its tenant's runs hold all of their slots (5).",
         ),
         (
             E.QUEUED, {"queue": FULL, "step": NEXT, "message": "Waits for a worker that offers its nodes."},
@@ -40,22 +40,22 @@ E = ExecutionState
         (E.QUEUED, {}, "The run has a slot."),
         (
             E.RUNNING, {"step": PAY, "worker": "w1"},
-            f"The run is at step pay on w1 since {SINCE} (attempt 2).",
+            f"The run has been at step pay on w1 since {SINCE} (attempt 2).",
         ),
         (
             E.RUNNING, {"step": replace(PAY, recovering=True), "worker": "w1"},
-            f"The run is at the recovery node of step pay on w1 since {SINCE} (attempt 2).",
+            f"The run has been at the recovery node of step pay on w1 since {SINCE} (attempt 2).",
         ),
         (E.RUNNING, {"step": NEXT, "worker": "w1"}, "The run holds a slot on w1; step pay is next."),
         (E.RUNNING, {"worker": "w1"}, "The run holds a slot on w1."),
         (
             E.RUNNING, {"step": replace(AGAIN, state=StepState.RETRYING), "worker": "w1"},
-            (f"The run holds a slot on w1 and waits until {UNTIL} to try step pay, which failed with RATE_LIMIT_ERROR,"
-            " again."),
+            (f"The run holds a slot on w1 and waits until {UNTIL} to retry step pay, which failed with"
+            " RATE_LIMIT_ERROR."),
         ),
         (
             E.RUNNING, {"step": replace(PAY, retry_at=AGO), "worker": "w1"},
-            f"The run is at step pay on w1 since {SINCE} (attempt 2).",
+            f"The run has been at step pay on w1 since {SINCE} (attempt 2).",
         ),
         (
             E.RUNNING, {"step": PAY, "worker": "w1", "cancel_requested": True},
@@ -64,11 +64,11 @@ E = ExecutionState
         (E.QUEUED, {"step": NEXT, "cancel_requested": True}, "The run is being cancelled."),
         (
             E.RUNNING, {"outcome": "succeeded", "cancel_requested": True},
-            "The run is about to end succeeded. Its context is being closed.",
+            "The run is about to succeed. Its context is being closed.",
         ),
         (
             E.RUNNING, {"outcome": "failed", "code": "TIMEOUT", "message": "too slow", "step": PAY},
-            "The run is about to end failed with TIMEOUT at step pay: too slow. Its context is being closed.",
+            "The run is about to fail with TIMEOUT at step pay: too slow. Its context is being closed.",
         ),
         (
             E.WAITING, {"wake_at": LATER, "step": NEXT},
@@ -77,7 +77,7 @@ E = ExecutionState
         (E.WAITING, {"wake_at": LATER}, f"The run waits, without a slot, until {UNTIL} and then ends."),
         (
             E.WAITING, {"wake_at": LATER, "step": AGAIN},
-            f"The run waits, without a slot, until {UNTIL} to try step pay, which failed with RATE_LIMIT_ERROR, again.",
+            f"The run waits, without a slot, until {UNTIL} to retry step pay, which failed with RATE_LIMIT_ERROR.",
         ),
         (
             E.SUSPENDED, {"wake_at": LATER, "step": NEXT, "question": "Pay 30?"},
@@ -89,26 +89,26 @@ E = ExecutionState
         ),
         (
             E.SUCCEEDED, {"outcome": "succeeded", "started_at": AGO, "finished_at": NOW},
-            "The run ended succeeded after 30 s.",
+            "The run succeeded after 30 s.",
         ),
         (
             E.FAILED,
             {"outcome": "failed", "code": "UNKNOWN_ERROR", "message": "KeyError", "step": PAY, "started_at": AGO,
              "finished_at": NOW},
-            "The run ended failed with UNKNOWN_ERROR at step pay after 30 s: KeyError.",
+            "The run failed with UNKNOWN_ERROR at step pay after 30 s: KeyError.",
         ),
         (
             E.FAILED, {"outcome": "failed", "code": "CATALOGUE_MISSING", "finished_at": NOW},
-            "The run ended failed with CATALOGUE_MISSING.",
+            "The run failed with CATALOGUE_MISSING.",
         ),
         (
             E.TIMED_OUT, {"outcome": "timed_out", "code": "TIMEOUT", "step": PAY, "finished_at": NOW},
-            "The run ended timed out with TIMEOUT at step pay.",
+            "The run timed out with TIMEOUT at step pay.",
         ),
         (
             E.CANCELLED,
             {"outcome": "cancelled", "code": "CANCELLED", "message": "Cancelled by ann.", "finished_at": NOW},
-            "The run ended cancelled: Cancelled by ann.",
+            "The run was cancelled: Cancelled by ann.",
         ),
     ],
 )  # fmt: skip
@@ -118,6 +118,6 @@ def test_a_standing_is_told(state: ExecutionState, facts: dict[str, Any], text: 
 
 @pytest.mark.parametrize("state", ExecutionState)
 def test_every_state_is_told_from_the_barest_facts(state: ExecutionState) -> None:
-    told = describe_status(RunStatus(at=NOW, state=state))
-    assert told.startswith("The run ")
-    assert told.endswith(".")
+    described = describe_status(RunStatus(at=NOW, state=state))
+    assert described.startswith("The run ")
+    assert described.endswith(".")

@@ -27,13 +27,13 @@ def test_an_answer_is_the_output_and_the_run_goes_on_in_a_new_context(approved: 
         {"uses": "ask", "with": {"prompt": "Pay?"}},
         {"uses": "pay", "when": "${steps.s0.approved}"},
     )
-    trial.heard.replies = [ApprovalReply(approved=approved, by="ada", comment="so be it")]
+    trial.events.replies = [ApprovalReply(approved=approved, by="ada", comment="so be it")]
     run = trial.run()
     assert run.state is ExecutionState.SUCCEEDED
     assert run.steps[0].output == {"approved": approved, "by": "ada", "comment": "so be it"}
     assert (run.steps[0].inputs, run.steps[0].attempt) == ({"prompt": "Pay?"}, 1)
     assert trial.uses == (["ask", "pay"] if approved else ["ask"])
-    assert trial.heard.states == [
+    assert trial.events.states == [
         "s0#1 suspended", "asks Pay?", "s0#1 succeeded",
         "s1#1 succeeded" if approved else "s1#1 skipped",
     ]  # fmt: skip
@@ -51,21 +51,21 @@ def test_while_a_person_is_asked_the_context_is_gone_and_the_runs_time_stands_st
         trial.clock.at += 3_000
         return yes()
 
-    trial.heard.asks = answer_late  # type: ignore[method-assign]  # somebody takes their time
+    trial.events.ask = answer_late  # type: ignore[method-assign]  # somebody takes their time
     assert trial.run().state is ExecutionState.SUCCEEDED
     assert open_contexts == [0]
 
 
 def test_a_question_at_the_end_ends_the_run_with_its_answer() -> None:
     trial = Trial({"ask": asking()}, {"uses": "ask"}, outputs={"ok": "${steps.s0.approved}"})
-    trial.heard.replies = [yes()]
+    trial.events.replies = [yes()]
     run = trial.run()
     assert (run.state, run.outputs) == (ExecutionState.SUCCEEDED, {"ok": True})
 
 
 def test_a_question_that_nobody_answers_fails_its_step() -> None:
     trial = Trial({"ask": asking()}, {"uses": "ask"}, {"uses": "ask"})
-    trial.heard.replies = [None]
+    trial.events.replies = [None]
     run = trial.run()
     assert (run.state, run.code, run.message) == (
         ExecutionState.TIMED_OUT, "TIMEOUT", "Nobody answered.",
@@ -76,12 +76,12 @@ def test_a_question_that_nobody_answers_fails_its_step() -> None:
 
 def test_a_retry_asks_again() -> None:
     trial = Trial({"ask": asking()}, {"uses": "ask", "on_failure": "retry"})
-    trial.heard.replies = [None, yes()]
+    trial.events.replies = [None, yes()]
     run = trial.run()
     assert run.state is ExecutionState.SUCCEEDED
     assert trial.uses == ["ask", "ask"]
     assert run.steps[0].attempt == 2
-    assert trial.heard.states == [
+    assert trial.events.states == [
         "s0#1 suspended", "asks Pay?", "s0#1 retrying", "waits",
         "s0#2 suspended", "asks Pay?", "s0#2 succeeded",
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def test_a_recovery_node_runs_when_nobody_answers() -> None:
         {"ask": asking(), "echo": echo},
         {"uses": "ask", "on_failure": "recover", "recover": recover},
     )
-    trial.heard.replies = [None]
+    trial.events.replies = [None]
     run = trial.run()
     assert run.state is ExecutionState.SUCCEEDED
     assert run.steps[0].output == {"approved": False, "why": "TIMEOUT"}
@@ -105,14 +105,14 @@ def test_a_recovery_node_may_ask() -> None:
         {"bad": fails(Code.UNKNOWN_ERROR, "broken"), "ask": asking("Go on all the same?")},
         {"uses": "bad", "on_failure": "recover", "recover": {"uses": "ask"}},
     )
-    trial.heard.replies = [yes()]
+    trial.events.replies = [yes()]
     run = trial.run()
     step = run.steps[0]
     assert (run.state, step.state, step.code) == (
         ExecutionState.SUCCEEDED, StepState.SUCCEEDED, "UNKNOWN_ERROR",
     )  # fmt: skip
     assert step.output == {"approved": True, "by": "ada", "comment": ""}
-    trial.heard.replies = [None]
+    trial.events.replies = [None]
     run = trial.run()
     assert (run.state, run.code) == (ExecutionState.FAILED, "UNKNOWN_ERROR")
 
@@ -123,7 +123,7 @@ def test_cancelled_while_a_person_is_asked() -> None:
     def cancel(step: str, question: str, expires_s: float) -> None:
         trial.cancelled.set()
 
-    trial.heard.asks = cancel  # type: ignore[method-assign]  # somebody presses Ctrl-C meanwhile
+    trial.events.ask = cancel  # type: ignore[method-assign]  # somebody presses Ctrl-C meanwhile
     run = trial.run()
     assert (run.state, run.code) == (ExecutionState.CANCELLED, "CANCELLED")
     assert states(run) == [StepState.CANCELLED, StepState.CANCELLED]
@@ -137,7 +137,7 @@ def test_what_is_sensitive_is_masked_in_a_question_and_in_a_comment() -> None:
         inputs={"properties": {"card": {"type": "string", "sensitive": True}}},
         given={"card": "4111-1111"},
     )
-    trial.heard.replies = [yes("4111-1111 is mine")]
+    trial.events.replies = [yes("4111-1111 is mine")]
     run = trial.run()
-    assert "asks Charge ***?" in trial.heard.states
+    assert "asks Charge ***?" in trial.events.states
     assert run.steps[0].output == {"approved": True, "by": "ada", "comment": "*** is mine"}

@@ -1,4 +1,4 @@
-"""A run without a platform: steps in order, what they are given, pauses, and what is told of them."""
+"""A run without a platform: steps in order, their parameters, pauses, and the events of its listener."""
 
 import threading
 
@@ -119,19 +119,19 @@ def test_what_is_sensitive_is_masked_wherever_it_is_told() -> None:
     assert run.outputs == {"n": 1, "pin": "***"}
     assert [step.output for step in run.steps] == [{"pin": "***", "n": 1}, "***"]
     assert trial.backend.runs[1][1].parameters == {"pin": "98765", "card": "4111-1111"}
-    assert trial.heard.lines == ["s0 info card *** pin ***"]
+    assert trial.events.lines == ["s0 info card *** pin ***"]
     assert "98765" not in str(run)
 
 
 def test_a_line_is_told_before_the_step_has_ended_and_a_trace_after() -> None:
     def speaks(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
         on_frame(Log(step=run.step, level="info", message="hello"))
-        assert trial.heard.lines == ["s0 info hello"]
+        assert trial.events.lines == ["s0 info hello"]
         return StepResult.failed(
             step=run.step, attempt=1, code=Code.UNKNOWN_ERROR, message="KeyError", trace="line 7"
         )
 
     trial = Trial({"speaks": speaks}, {"uses": "speaks"})
     trial.run()
-    assert trial.heard.lines == ["s0 info hello", "s0 raised line 7"]
-    assert trial.heard.states == ["s0#1 failed"]
+    assert trial.events.lines == ["s0 info hello", "s0 raised line 7"]
+    assert trial.events.states == ["s0#1 failed"]

@@ -4,7 +4,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from executions.local.engine import Clock, LocalEngine, LocalRun, LocalStep
+from executions.local.engine import LocalEngine
+from executions.local.listener import Clock
+from executions.local.run import LocalRun, LocalStep
 from executions.semantics.approval_reply import ApprovalReply
 from executions.states import StepState
 from isolane.protocol import Run
@@ -28,30 +30,30 @@ class FakeClock(Clock):
         self.at += seconds
 
 
-class Heard:
-    """Keeps what a watcher hears."""
+class Recorder:
+    """Keeps the events that a listener receives."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.states: list[str] = []
         self.replies: list[ApprovalReply | None] = []
 
-    def said(self, step: str, level: str, message: str) -> None:
+    def log_line(self, step: str, level: str, message: str) -> None:
         self.lines.append(f"{step} {level} {message}")
 
-    def progressed(self, step: str, fraction: float, message: str) -> None:
+    def progress(self, step: str, fraction: float, message: str) -> None:
         self.lines.append(f"{step} {fraction} {message}")
 
-    def raised(self, step: str, trace: str) -> None:
+    def error(self, step: str, trace: str) -> None:
         self.lines.append(f"{step} raised {trace}")
 
-    def attempted(self, step: LocalStep) -> None:
+    def attempt_finished(self, step: LocalStep) -> None:
         self.states.append(f"{step.path}#{step.attempt} {step.state}")
 
-    def waits(self, seconds: float) -> None:
+    def waiting(self, seconds: float) -> None:
         self.states.append("waits")
 
-    def asks(self, step: str, question: str, expires_s: float) -> ApprovalReply | None:
+    def ask(self, step: str, question: str, expires_s: float) -> ApprovalReply | None:
         self.states.append(f"asks {question}")
         return self.replies.pop(0)
 
@@ -69,14 +71,14 @@ class Trial:
             **more,
         }
         self.backend = StubBackend(level="shared", script=script)
-        self.clock, self.heard, self.cancelled = FakeClock(), Heard(), threading.Event()
+        self.clock, self.events, self.cancelled = FakeClock(), Recorder(), threading.Event()
 
     def run(self, seed: int = 7) -> LocalRun:
         return LocalEngine(
             self.document,
             self.inputs,
             backend=self.backend,
-            watcher=self.heard,
+            listener=self.events,
             seed=seed,
             cancelled=self.cancelled,
             clock=self.clock,

@@ -1,4 +1,4 @@
-"""executions.semantics.budgets: what is spent, whose budget it was, and sums that are exact."""
+"""executions.semantics.budgets: spent budgets by name, and exact sums."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""executions.semantics.decisions: what follows from how an attempt ended, for every code, failure mode and attempt."""
+"""executions.semantics.decisions: the decision after an attempt, for every code, failure mode and attempt."""
 
 from itertools import product
 from typing import Any
@@ -122,7 +122,7 @@ def test_a_failure_does_what_its_mode_says(
 
 
 def acted(mode: FailureMode, code: Code, path: str) -> Checkpoint:
-    """What a mode other than retry comes to."""
+    """Return the checkpoint of a mode other than retry."""
     if mode is ABORT:
         return ended("timed_out" if code == "TIMEOUT" else "failed")
     if mode is RECOVER:

@@ -1,4 +1,4 @@
-"""executions.semantics.masking: sensitive fields in values, and what they hold wherever it stands in a text."""
+"""executions.semantics.masking: sensitive fields in values, and their content wherever it occurs in a text."""
 
 from typing import Any
 
@@ -165,12 +165,12 @@ SECRET = "0123456789abcdef"
 def test_at_a_cut_the_beginning_or_the_end_of_a_text_is_masked(
     text: str, cut: bool, continued: bool, shown: str
 ) -> None:
-    assert knowing(SECRET).mask(text, cut=cut, continued=continued) == shown
+    assert knowing(SECRET).mask(text, truncated=cut, continued=continued) == shown
 
 
 def test_at_a_cut_the_longest_of_several_is_masked() -> None:
     masker = knowing("hunter", "hunter2000", "2000")
-    assert masker.mask("by hunter20", cut=True) == "by ***"
+    assert masker.mask("by hunter20", truncated=True) == "by ***"
     assert masker.mask("nter2000 by", continued=True) == "*** by"
 
 
@@ -197,7 +197,7 @@ def test_who_knows_too_much_masks_everything(
 
 
 def test_very_many_texts_cost_no_more_than_some() -> None:
-    """What was a minute of masking for such a run is a look at one flag."""
+    """Masking took a minute for such a run; now it reads one flag."""
     masker = knowing(*(f"secret {number}" for number in range(20_000)))
     assert masker._ordered == []
     assert masker.mask("line") == MASK

@@ -1,4 +1,4 @@
-"""executions.semantics.memory: values go in and come out by value, in limits; what is sensitive is masked."""
+"""executions.semantics.memory: values go in and come out by value, within limits; sensitive ones are masked."""
 
 import json
 from typing import Any

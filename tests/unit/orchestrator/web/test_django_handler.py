@@ -20,7 +20,7 @@ _file = Path()
 
 
 def named(request: HttpRequest) -> HttpResponse:
-    """Say which thread this is, what was sent, and what an earlier request has left."""
+    """Answer with the thread, the request and the remains of an earlier request."""
     before, _ = _seen.get(), _seen.set("left")
     thread = threading.current_thread().name
     return HttpResponse(f"{thread} {request.body.decode()} {before}")

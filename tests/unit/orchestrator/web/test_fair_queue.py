@@ -1,4 +1,4 @@
-"""The many of one caller wait for each other."""
+"""Many requests of one caller wait for each other."""
 
 from orchestrator.web.connections import ClientConnection
 from orchestrator.web.fair_queue import FairQueue

@@ -1,4 +1,4 @@
-"""What the first line and the header of a request are refused for."""
+"""Refusals by the first line and the header of a request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is let in, whose turn it is, who is dropped and who never is."""
+"""Admission, turns and drops of connections."""
 
 from collections.abc import Callable
 
@@ -187,9 +187,7 @@ def test_a_sweep_says_once_what_it_ended(caplog: pytest.LogCaptureFixture) -> No
     clock.now += 60
     with caplog.at_level("INFO"):
         shared.sweep()
-    assert [line.getMessage() for line in caplog.records] == [
-        "connections had their time: 4 header"
-    ]
+    assert [line.getMessage() for line in caplog.records] == ["connections were overdue: 4 header"]
 
 
 # --- whatever comes

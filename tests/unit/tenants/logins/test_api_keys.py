@@ -1,4 +1,4 @@
-"""Which keys were valid lately; no more than so many."""
+"""Keys that were valid lately; a bounded number."""
 
 from tenants.logins.api_keys import KnownKeys
 

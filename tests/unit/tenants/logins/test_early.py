@@ -1,4 +1,4 @@
-"""Few logins are let in to Django at once; a form that is not whole keeps nobody out."""
+"""Few logins are admitted to Django at once; an incomplete form keeps no one out."""
 
 import asyncio
 import json

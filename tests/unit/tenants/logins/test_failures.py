@@ -1,4 +1,4 @@
-"""Nobody fills the audit trail or breaks a log line."""
+"""Limits on audit entries, and log lines that cannot be broken."""
 
 from tenants.logins.failures import PerMinute, printable
 

@@ -1,4 +1,4 @@
-"""Who waits is known for a moment, and of no more than so many."""
+"""Waits are known for a moment, and for a bounded number of names."""
 
 from tenants.logins.waiting import Waiting
 

@@ -32,7 +32,7 @@ def test_an_output_with_an_injected_secret_is_refused_and_not_stored(
         run_link(links, placement, "s1")
     step = step_of(acme, placement.execution_id, "s1")
     assert step.output is None
-    assert "contain a secret of a resource" in step.message
+    assert "contains a secret of a resource" in step.message
     assert "issued-password" not in step.message
 
 

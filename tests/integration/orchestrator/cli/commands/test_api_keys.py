@@ -43,5 +43,5 @@ def test_a_key_is_limited_to_blueprints(
     assert found.blueprints == ["billing", "hiring"]
     assert "billing hiring" in isolane("api-keys", "list", "acme").output
     assert " all " in isolane("api-keys", "list", "globex").output
-    with pytest.raises(InvalidInput, match="blueprint 'No' is no blueprint's name"):
+    with pytest.raises(InvalidInput, match="blueprint 'No' is not a blueprint's name"):
         isolane("api-keys", "create", "acme", "--name", "ci", "--blueprint", "No")

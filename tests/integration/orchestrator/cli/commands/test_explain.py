@@ -23,7 +23,7 @@ HAPPENED: list[tuple[str, dict[str, Any]]] = [
     ("step.progress", {"attempt": 1, "fraction": 0.5, "message": f"{DATA}\x1b[2J"}),
     ("step.failed", {"attempt": 1, "code": "TIMEOUT", "ms": 30_000}),
 ]
-ENDED = "The run ended failed with TIMEOUT at step fetch after 30 s"
+ENDED = "The run failed with TIMEOUT at step fetch after 30 s"
 
 
 @pytest.fixture

@@ -55,7 +55,9 @@ def test_create_and_list_tell_why_it_could_not_be_made(
 ) -> None:
     superuser.execute("CREATE SCHEMA reports")
     try:
-        with pytest.raises(Conflict, match="'reports' is not made yet: schema_taken: The database"):
+        with pytest.raises(
+            Conflict, match="'reports' is not created yet: schema_taken: The database"
+        ):
             isolane("tenants", "create", "reports")
     finally:
         superuser.execute("DROP SCHEMA reports")

@@ -1,4 +1,4 @@
-"""executions.blueprints.expressions.parsing: what an expression may be, and what it says that it needs."""
+"""executions.blueprints.expressions.parsing: allowed expressions, and the inputs and steps they need."""
 
 from typing import Any
 
@@ -93,7 +93,7 @@ def test_an_expression_that_multiplies_values_is_refused(expression: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "expected"),
     [
         ("lenght(inputs.a)", "no function lenght\\(\\); did you mean 'length'"),
         ("inputs(@)", "no function inputs\\(\\)"),
@@ -101,8 +101,8 @@ def test_an_expression_that_multiplies_values_is_refused(expression: str) -> Non
         ("inputs.a && !inputs.b[0]", "write !\\(inputs.name\\)"),
     ],
 )
-def test_a_slip_is_refused_with_the_way_out(expression: str, said: str) -> None:
-    with pytest.raises(BadReference, match=said):
+def test_a_slip_is_refused_with_the_way_out(expression: str, expected: str) -> None:
+    with pytest.raises(BadReference, match=expected):
         parsed(expression)
 
 

@@ -11,7 +11,7 @@ SECRET = "hunter2"
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "expected"),
     [
         ("length(n)", "length() expects string, array or object, got number"),
         ("abs(text)", "abs() expects number, got string"),
@@ -22,11 +22,11 @@ SECRET = "hunter2"
         ("merge()", "merge() takes at least 1 argument, got 0"),
     ],
 )
-def test_what_the_library_refuses_is_told_by_types(expression: str, said: str) -> None:
+def test_what_the_library_refuses_is_told_by_types(expression: str, expected: str) -> None:
     values: dict[str, Any] = {"n": 5, "text": SECRET, "mixed": [1, SECRET]}
     with pytest.raises(ValueError) as raised:
         jmespath.search(expression, values)
-    assert reason_of(raised.value) == said
+    assert reason_of(raised.value) == expected
 
 
 def test_what_would_quote_values_is_not_told() -> None:

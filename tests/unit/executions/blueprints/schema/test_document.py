@@ -1,4 +1,4 @@
-"""executions.blueprints.schema.document: what is published, and how a refusal says where and why."""
+"""executions.blueprints.schema.document: published documents, and the place and reason in a refusal."""
 
 import json
 from typing import Any
@@ -85,7 +85,7 @@ def test_durations(timeout: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("name: [", "Line 1 is not YAML"),
         ("name: x\nsteps: }\n", "Line 2 is not YAML"),
@@ -107,8 +107,8 @@ def test_durations(timeout: str, seconds: float) -> None:
         ("name: " + "x" * MAX_DOCUMENT_BYTES, "larger than 256 KiB"),
     ],
 )
-def test_text_that_is_refused_before_it_is_a_document(text: str, said: str) -> None:
-    with pytest.raises(InvalidBlueprint, match=said):
+def test_text_that_is_refused_before_it_is_a_document(text: str, expected: str) -> None:
+    with pytest.raises(InvalidBlueprint, match=expected):
         parse(text)
 
 

@@ -1,4 +1,4 @@
-"""executions.blueprints.schema.inputs: what fits a schema, and that checking it ends soon, whoever wrote the two."""
+"""executions.blueprints.schema.inputs: inputs that fit a schema, and checks that end soon for any of both."""
 
 from typing import Any
 
@@ -128,7 +128,7 @@ def test_patterns_that_match() -> None:
         ({"allOf": [{"pattern": r"(a)\1"}]}, "$.inputs.allOf[0].pattern", "RE2: invalid escape"),
         ({"patternProperties": {"(": {}}}, "$.inputs.patternProperties", "RE2: missing"),
         ({"pattern": "(" * 5000}, "$.inputs.pattern", "RE2"),
-        ({"x-own": {"pattern": 5}}, "$.inputs.x-own.pattern", "no text"),
+        ({"x-own": {"pattern": 5}}, "$.inputs.x-own.pattern", "not text"),
         ({"unevaluatedProperties": False}, "$.inputs.unevaluatedProperties", "not supported"),
         ({"$schema": DRAFT_7}, "$.inputs.$schema", "only https"),
         ({"properties": {"x": {"$schema": DRAFT_7}}}, "$.inputs", "at the top only"),
@@ -260,7 +260,7 @@ CARD = {
 
 
 @pytest.mark.parametrize(
-    ("schema", "inputs", "field", "said"),
+    ("schema", "inputs", "field", "expected"),
     [
         (CARD, {"card": int(SECRET)}, "inputs.card", '{"type": "string"}'),
         (CARD, {"card": {SECRET: 1}}, "inputs.card", '{"type": "string"}'),
@@ -288,11 +288,11 @@ CARD = {
     ],
 )
 def test_a_sensitive_value_is_never_quoted(
-    schema: dict[str, Any], inputs: Any, field: str, said: str
+    schema: dict[str, Any], inputs: Any, field: str, expected: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_inputs(flow(schema), inputs)
-    assert (refused.value.field, said in refused.value.detail) == (field, True)
+    assert (refused.value.field, expected in refused.value.detail) == (field, True)
     assert SECRET[:10] not in refused.value.detail
 
 

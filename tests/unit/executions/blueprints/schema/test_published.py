@@ -73,9 +73,9 @@ def test_what_fits(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "where", "said"),
+    ("document", "where", "expected"),
     [
-        (document(budget={"Eur": 1}), "$.budget", "a small letter"),
+        (document(budget={"Eur": 1}), "$.budget", "a lowercase letter"),
         (document(budget={"eur": 0}), "$.budget.eur", "minimum of 0"),
         (document(budget={"eur": "1"}), "$.budget.eur", "type 'number'"),
         (
@@ -91,11 +91,15 @@ def test_what_fits(document: dict[str, Any]) -> None:
         (document(labels={"a b": "x"}), "$.labels", "letters, digits"),
         (document(labels={"a": "x" * 201}), "$.labels.a", "it has 201 characters; at most 200"),
         (document(labels={"a": 1}), "$.labels.a", "type 'string'"),
-        (document(isolation="vm"), "$.isolation", "none of shared, process, docker, kubernetes."),
+        (
+            document(isolation="vm"),
+            "$.isolation",
+            "not one of shared, process, docker, kubernetes.",
+        ),
         (document(express="yes"), "$.express", "type 'boolean'"),
         (document(timeout="999ms"), "$.timeout", "between 1 s and 7 d"),
         (document(timeout="soon"), "$.timeout", "between 1 s and 7 d"),
-        (document(timeout=5), "$.timeout", "5 is no duration; write 5s"),
+        (document(timeout=5), "$.timeout", "5 is not a duration; write 5s"),
         (with_step(timeout=0.5), "$.steps[0].timeout", "write 0.5s"),
         (with_step(timeout=True), "$.steps[0].timeout", "such as 30s or 5m"),
         (document(resources={"db": {"type": "database"}}), "$.resources.db", "'definition'"),
@@ -115,12 +119,16 @@ def test_what_fits(document: dict[str, Any]) -> None:
             "at the top of inputs",
         ),
         (document(inputs={"sensitive": True}), "$.inputs.sensitive", "at the top of inputs"),
-        (with_step(on_failure="bubble"), "$.steps[0].on_failure", "none of abort, continue, retry"),
+        (
+            with_step(on_failure="bubble"),
+            "$.steps[0].on_failure",
+            "not one of abort, continue, retry",
+        ),
         (with_step(on_failur="retry"), "$.steps[0].on_failur", "did you mean 'on_failure'?"),
         (with_step(retry={"attempts": 1}), "$.steps[0].retry.attempts", "minimum of 2"),
         (with_step(retry={"attempts": 21}), "$.steps[0].retry.attempts", "maximum of 20"),
-        (with_step(retry={"then": "retry"}), "$.steps[0].retry.then", "none of abort, continue"),
-        (with_step(guarantee="always"), "$.steps[0].guarantee", "none of at_least_once"),
+        (with_step(retry={"then": "retry"}), "$.steps[0].retry.then", "not one of abort, continue"),
+        (with_step(guarantee="always"), "$.steps[0].guarantee", "not one of at_least_once"),
         (
             with_step(idempotency_key="x" * 201),
             "$.steps[0].idempotency_key",
@@ -131,8 +139,8 @@ def test_what_fits(document: dict[str, Any]) -> None:
         (with_step(sensitive="x"), "$.steps[0].sensitive", "is not of type"),
     ],
 )
-def test_what_does_not(document: dict[str, Any], where: str, said: str) -> None:
+def test_what_does_not(document: dict[str, Any], where: str, expected: str) -> None:
     with pytest.raises(InvalidBlueprint) as refused:
         check(document)
     assert refused.value.field == where
-    assert said in refused.value.detail
+    assert expected in refused.value.detail

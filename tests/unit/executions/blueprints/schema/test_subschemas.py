@@ -34,7 +34,7 @@ def test_refs_that_can_be_followed(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "path", "said"),
+    ("schema", "path", "expected"),
     [
         ({"$ref": "https://example.com/x"}, "$ref", "leads out of the schema"),
         ({"items": {"$ref": "file:///etc/hostname"}}, "items.$ref", "leads out of the schema"),
@@ -62,9 +62,9 @@ def test_refs_that_can_be_followed(schema: dict[str, Any]) -> None:
     ],
 )
 def test_a_ref_that_cannot_be_followed_is_refused(
-    schema: dict[str, Any], path: str, said: str
+    schema: dict[str, Any], path: str, expected: str
 ) -> None:
-    with pytest.raises(InvalidBlueprint, match=said) as refused:
+    with pytest.raises(InvalidBlueprint, match=expected) as refused:
         check_refs(schema, "$.inputs")
     field = refused.value.field or ""
     assert field.startswith(f"$.inputs.{path}".rstrip("."))

@@ -35,19 +35,23 @@ def test_what_goes_together(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "said"),
+    ("fields", "path", "expected"),
     [
         ({"retry": {"attempts": 2}}, "retry", "with on_failure: retry only"),
         ({"retry": {}, "on_failure": "continue"}, "retry", "with on_failure: retry only"),
         ({"on_failure": "retry", "guarantee": "at_most_once"}, "on_failure", "never runs again"),
-        ({"on_failure": "recover"}, "on_failure", "add what recovers"),
-        ({"on_failure": "retry", "retry": {"then": "recover"}}, "retry.then", "add what recovers"),
+        ({"on_failure": "recover"}, "on_failure", "add the recovery node"),
+        (
+            {"on_failure": "retry", "retry": {"then": "recover"}},
+            "retry.then",
+            "add the recovery node",
+        ),
         ({"recover": RECOVER}, "recover", "never used"),
         ({"recover": RECOVER, "on_failure": "retry"}, "recover", "never used"),
     ],
 )
-def test_what_does_not(fields: dict[str, Any], path: str, said: str) -> None:
-    with pytest.raises(InvalidBlueprint, match=said) as refused:
+def test_what_does_not(fields: dict[str, Any], path: str, expected: str) -> None:
+    with pytest.raises(InvalidBlueprint, match=expected) as refused:
         check(**fields)
     assert refused.value.field == f"$.steps[0].{path}"
 

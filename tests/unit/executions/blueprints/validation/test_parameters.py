@@ -50,7 +50,7 @@ def test_a_missing_parameter_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "path", "said"),
+    ("parameters", "path", "expected"),
     [
         ({"id": "seven"}, "id", "'seven' is not of type 'integer'"),
         ({"id": "no ${inputs.id}"}, "id", "is not of type 'integer'"),
@@ -59,10 +59,10 @@ def test_a_missing_parameter_is_named() -> None:
         ({"id": 1, "speed": 5}, "speed", "5 is not one of"),
     ],
 )
-def test_what_cannot_fit(parameters: dict[str, Any], path: str, said: str) -> None:
+def test_what_cannot_fit(parameters: dict[str, Any], path: str, expected: str) -> None:
     error = refusal(SHIP, **parameters)
     assert error.field == f"{WHERE}.{path}"
-    assert said in error.detail
+    assert expected in error.detail
     assert "node ship" in error.detail
 
 
@@ -90,7 +90,7 @@ def test_what_depends_on_an_open_part_is_left_to_the_run(schema: dict[str, Any])
 def test_a_schema_that_is_none_is_refused_and_nothing_else_happens(schema: dict[str, Any]) -> None:
     error = refusal(NodeInfo(name="odd", parameters={"properties": {"x": schema}}), x="text")
     assert error.field == WHERE
-    assert "node odd: what it says of its parameters is no schema" in error.detail
+    assert "node odd: the schema of its parameters is not valid" in error.detail
 
 
 def test_a_schema_that_takes_too_long_is_given_up() -> None:

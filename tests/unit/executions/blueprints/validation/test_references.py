@@ -55,7 +55,7 @@ def test_itself_a_later_and_an_unknown_step_are_refused(
 
 
 def test_a_mistyped_step_gets_a_suggestion() -> None:
-    with pytest.raises(InvalidBlueprint, match=r"there is not; did you mean 's0'\?"):
+    with pytest.raises(InvalidBlueprint, match=r"does not exist; did you mean 's0'\?"):
         check({}, {"with": {"x": "${steps.s00.out}"}})
 
 
@@ -120,7 +120,7 @@ CLOSED = {"properties": {"name": {}}, "additionalProperties": False}
 def test_an_input_that_no_run_can_have_is_refused(fields: dict[str, Any], path: str) -> None:
     check(fields)
     with pytest.raises(
-        InvalidBlueprint, match=r"no run can have; did you mean 'name'\?"
+        InvalidBlueprint, match=r"the schema does not allow; did you mean 'name'\?"
     ) as refused:
         check(fields, inputs=CLOSED)
     assert refused.value.field == path

@@ -1,4 +1,4 @@
-"""Whether declared resources fit the steps and the definitions."""
+"""Declared resources against the steps and the definitions."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -25,7 +25,7 @@ def test_what_can_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "said"),
+    ("fields", "path", "expected"),
     [
         ({"uses": "wrok"}, "uses", "there is no node 'wrok'; did you mean 'work'?"),
         ({"uses": "absent"}, "uses", "known are keyed, safe, ship, sure, work."),
@@ -36,11 +36,11 @@ def test_what_can_run() -> None:
         ({**RECOVERY, "recover": {"uses": "ship"}}, "recover.with", "needs the parameter 'id'"),
     ],
 )
-def test_what_cannot(fields: dict[str, Any], path: str, said: str) -> None:
+def test_what_cannot(fields: dict[str, Any], path: str, expected: str) -> None:
     with pytest.raises(InvalidBlueprint) as refused:
         check_document(flow(**fields), NODES)
     assert refused.value.field == f"$.steps[1].{path}"
-    assert said in refused.value.detail
+    assert expected in refused.value.detail
 
 
 def test_before_any_worker_has_described_its_nodes_all_are_taken() -> None:

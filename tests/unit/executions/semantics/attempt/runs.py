@@ -76,10 +76,10 @@ def failed(code: Code = Code.UNKNOWN_ERROR, message: str = "broke", **fields: An
     return StepResult.failed(step="one", attempt=1, code=code, message=message, **fields)
 
 
-def said(*frames: Log | Cost) -> AttemptOutput:
+def output_of(*frames: Log | Cost) -> AttemptOutput:
     found = AttemptOutput(now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     for frame in frames:
-        found.hear(frame)
+        found.add(frame)
     return found
 
 

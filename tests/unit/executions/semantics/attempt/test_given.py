@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: what a step is given, and how it is recovered."""
+"""executions.semantics.attempt: the frame of a step, and its recovery."""
 
 from decimal import Decimal
 from typing import Any
@@ -64,14 +64,16 @@ def test_a_key_that_is_missing_or_too_long_stops_the_step(value: Any) -> None:
     run = make_run({"idempotency_key": "${inputs.id}"}, given={"id": value})
     result = refused(Attempt(run, "one", number=1))
     assert result.code is Code.POLICY_VIOLATION
-    assert result.message.startswith("idempotency_key: it comes to ")
+    assert result.message.startswith(
+        ("idempotency_key: it is empty", "idempotency_key: it has 201 characters")
+    )
 
 
 def test_what_a_step_came_to_reads_the_same_whether_it_was_stored_or_not() -> None:
     given = {"zebra": 1e23, "ant": {"y": 1, "b": -0.0}}
     key = {"idempotency_key": "${steps.one}"}
     before, after = make_run({}, key), make_run({}, key, past={"one": given})
-    Attempt(before, "one", number=1).concluded(done(given))
+    Attempt(before, "one", number=1).finish(done(given))
     keys = {prepared(Attempt(run, "two", number=1)).idempotency_key for run in (before, after)}
     assert keys == {'{"ant":{"b":0.0,"y":1},"zebra":100000000000000000000000}'}
 
@@ -90,19 +92,19 @@ def test_a_step_whose_condition_does_not_hold_is_skipped(when: str, runs: bool) 
     attempt = Attempt(run, "one", number=1, version=4)
     assert (attempt.prepare() is not None) is runs
     if not runs:
-        concluded = attempt.skipped()
-        assert concluded.decided.state is StepState.SKIPPED
-        assert (concluded.decided.next_step, concluded.decided.outcome) == ("two", None)
-        assert (concluded.record.version, concluded.record.output) == (4, None)
+        outcome = attempt.skipped()
+        assert outcome.decided.state is StepState.SKIPPED
+        assert (outcome.decided.next_step, outcome.decided.outcome) == ("two", None)
+        assert (outcome.record.version, outcome.record.output) == (4, None)
 
 
 def test_the_last_step_skipped_ends_the_run_with_its_outputs() -> None:
     run = make_run(
         {}, {"when": "${inputs.no}"}, past={"one": {"n": 1}}, outputs={"n": "${steps.one.n}"}
     )
-    concluded = Attempt(run, "two", number=1).skipped()
-    assert concluded.decided.outcome is ExecutionState.SUCCEEDED
-    assert concluded.record.outputs == '{"n":1}'
+    outcome = Attempt(run, "two", number=1).skipped()
+    assert outcome.decided.outcome is ExecutionState.SUCCEEDED
+    assert outcome.record.outputs == '{"n":1}'
 
 
 @pytest.mark.parametrize("field", ["when", "with"])
@@ -120,7 +122,7 @@ def test_a_spent_budget_stops_the_step_before_it_runs() -> None:
     attempt = Attempt(run, "one", number=1)
     result = refused(attempt)
     assert result.code is Code.BUDGET_EXCEEDED
-    assert attempt.concluded(result).decided.outcome is ExecutionState.FAILED
+    assert attempt.finish(result).decided.outcome is ExecutionState.FAILED
 
 
 def test_a_step_that_is_skipped_spends_nothing() -> None:
@@ -152,9 +154,9 @@ def test_a_recovery_is_given_the_failure_and_a_key_of_its_own() -> None:
 def test_a_recovered_step_has_succeeded_and_keeps_what_it_was_recovered_from() -> None:
     run = make_run(RECOVERED, {})
     attempt = Attempt(run, "one", number=2, recovers_from=BROKE)
-    concluded = attempt.concluded(done({"n": 2}))
-    assert (concluded.decided.state, concluded.decided.next_step) == ("succeeded", "two")
-    record = concluded.record
+    outcome = attempt.finish(done({"n": 2}))
+    assert (outcome.decided.state, outcome.decided.next_step) == ("succeeded", "two")
+    record = outcome.record
     assert (record.code, record.message, record.cause) == ("UNKNOWN_ERROR", "broke", "recovered")
     assert (record.run_code, record.output) == ("", '{"n":2}')
     assert run.memory.scope()["steps"] == {"one": {"n": 2}}
@@ -162,9 +164,9 @@ def test_a_recovered_step_has_succeeded_and_keeps_what_it_was_recovered_from() -
 
 def test_a_recovery_that_fails_ends_the_run_with_the_original_code() -> None:
     attempt = Attempt(make_run(RECOVERED, {}), "one", number=2, recovers_from=BROKE)
-    concluded = attempt.concluded(failed(Code.RESOURCE_ERROR, "rescue broke"))
-    assert concluded.decided.outcome is ExecutionState.FAILED
-    record = concluded.record
+    outcome = attempt.finish(failed(Code.RESOURCE_ERROR, "rescue broke"))
+    assert outcome.decided.outcome is ExecutionState.FAILED
+    record = outcome.record
     assert (record.run_code, record.run_message) == ("UNKNOWN_ERROR", "broke")
     assert record.cause == "recovery: RESOURCE_ERROR"
 
@@ -172,14 +174,14 @@ def test_a_recovery_that_fails_ends_the_run_with_the_original_code() -> None:
 @pytest.mark.parametrize("code", [Code.CANCELLED, Code.TIMEOUT, Code.BUDGET_EXCEEDED])
 def test_a_run_that_ends_for_another_reason_during_a_recovery_says_that_reason(code: Code) -> None:
     attempt = Attempt(make_run(RECOVERED, {}), "one", number=2, recovers_from=BROKE)
-    concluded = attempt.concluded(failed(code, "why"), run_is_over=code is Code.TIMEOUT)
+    outcome = attempt.finish(failed(code, "why"), run_is_over=code is Code.TIMEOUT)
     why = OVERDUE if code is Code.TIMEOUT else "why"
-    assert (concluded.record.run_code, concluded.record.run_message) == (code, why)
+    assert (outcome.record.run_code, outcome.record.run_message) == (code, why)
 
 
 def test_a_step_that_the_runs_own_time_ends_says_whose_time_it_was() -> None:
     ended = failed(Code.TIMEOUT, "the step was ended at its deadline")
-    own = Attempt(make_run({}, {}), "one", number=1).concluded(ended).record
+    own = Attempt(make_run({}, {}), "one", number=1).finish(ended).record
     assert own.run_message == "the step was ended at its deadline"
-    over = Attempt(make_run({}, {}), "one", number=1).concluded(ended, run_is_over=True).record
+    over = Attempt(make_run({}, {}), "one", number=1).finish(ended, run_is_over=True).record
     assert (over.message, over.run_message) == (OVERDUE, OVERDUE)

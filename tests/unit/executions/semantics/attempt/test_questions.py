@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: questions to a person, and what their answers come to."""
+"""executions.semantics.attempt: questions to a person, and the effect of their answers."""
 
 import json
 from typing import Any
@@ -19,9 +19,9 @@ def asked(**more: Any) -> StepResult:
 
 def test_a_question_is_masked_and_comes_to_no_output_yet() -> None:
     run = hiding({}, {})
-    concluded = Attempt(run, "one", number=1).concluded(asked(variables={"v": 1}))
-    assert concluded.decided.state is StepState.SUSPENDED
-    record = concluded.record
+    outcome = Attempt(run, "one", number=1).finish(asked(variables={"v": 1}))
+    assert outcome.decided.state is StepState.SUSPENDED
+    record = outcome.record
     assert (record.question, record.output, record.code) == (f"Use {MASK}?", None, "")
     assert json.loads(record.variables or "") == {"v": 1}
 
@@ -42,7 +42,7 @@ def test_an_answer_is_the_steps_output_and_silence_its_failure() -> None:
 
 def test_a_question_within_a_recovery_keeps_the_failure_until_it_is_answered() -> None:
     run = make_run({"on_failure": "recover", "recover": {"uses": "work"}}, {})
-    record = Attempt(run, "one", number=2, recovers_from=BROKE).concluded(asked()).record
+    record = Attempt(run, "one", number=2, recovers_from=BROKE).finish(asked()).record
     assert (record.code, record.message, record.cause) == (
         "UNKNOWN_ERROR", "broke", "recovery: asked",
     )  # fmt: skip
@@ -52,7 +52,7 @@ def test_a_replayed_deterministic_step_that_asks_is_compared_by_its_answer() -> 
     reply = ApprovalReply(approved=True, by="user:ann")
     run = make_run({"guarantee": "deterministic"}, original={"one": reply.output})
     attempt = Attempt(run, "one", number=1)
-    assert attempt.concluded(asked()).result.code is None
+    assert attempt.finish(asked()).result.code is None
     assert attempt.answered(reply, "").result.code is None
     other = Attempt(run, "one", number=1).answered(ApprovalReply(approved=False, by="user:ann"), "")
     assert other.result.code is Code.POLICY_VIOLATION

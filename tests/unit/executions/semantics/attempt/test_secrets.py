@@ -1,4 +1,4 @@
-"""executions.semantics.attempt: what was injected to open resources is neither kept nor told."""
+"""executions.semantics.attempt: injected secrets of resources are neither stored nor shown."""
 
 import base64
 from typing import Any
@@ -12,7 +12,7 @@ from executions.semantics.masking import MASK
 from executions.states import ExecutionState
 from isolane.protocol import Log
 from isolane.results import Code, StepResult
-from tests.unit.executions.semantics.attempt.runs import done, failed, make_run, prepared, said
+from tests.unit.executions.semantics.attempt.runs import done, failed, make_run, output_of, prepared
 
 SECRET = "p@ss w/rd"
 FORMS = [SECRET, base64.b64encode(f"u:{SECRET}".encode()).decode(), quote(SECRET, safe="")]
@@ -29,12 +29,12 @@ def with_secret(*steps: dict[str, Any], **fields: Any) -> ActiveRun:
 def test_an_output_with_a_secret_is_refused_and_not_kept(form: str, kept: Any) -> None:
     run = with_secret({}, {})
     output = _filled(kept, form)
-    concluded = Attempt(run, "one", number=1).concluded(done(output))
-    assert concluded.result.code is Code.POLICY_VIOLATION
-    assert concluded.decided.outcome is ExecutionState.FAILED
-    assert concluded.record.output is None
-    assert form not in repr(concluded.record)
-    assert "output contain a secret" in concluded.record.message
+    outcome = Attempt(run, "one", number=1).finish(done(output))
+    assert outcome.result.code is Code.POLICY_VIOLATION
+    assert outcome.decided.outcome is ExecutionState.FAILED
+    assert outcome.record.output is None
+    assert form not in repr(outcome.record)
+    assert "output contains a secret" in outcome.record.message
 
 
 def _filled(value: Any, form: str) -> Any:
@@ -48,17 +48,17 @@ def _filled(value: Any, form: str) -> Any:
 def test_a_variable_with_a_secret_is_refused_and_not_kept() -> None:
     run = with_secret({}, {})
     result = StepResult.succeeded(step="one", attempt=1, output=1, variables={"token": SECRET})
-    concluded = Attempt(run, "one", number=1).concluded(result)
-    assert concluded.result.code is Code.POLICY_VIOLATION
-    assert concluded.record.variables is None
+    outcome = Attempt(run, "one", number=1).finish(result)
+    assert outcome.result.code is Code.POLICY_VIOLATION
+    assert outcome.record.variables is None
     assert dict(run.memory.variables) == {}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_lines_and_errors_are_told_without_it(form: str) -> None:
     run = with_secret({"on_failure": "continue"}, {})
-    lines = said(Log(step="one", level="info", message=f"login {form} ok"))
-    record = Attempt(run, "one", number=1).concluded(failed(Code.UNKNOWN_ERROR, form), lines).record
+    lines = output_of(Log(step="one", level="info", message=f"login {form} ok"))
+    record = Attempt(run, "one", number=1).finish(failed(Code.UNKNOWN_ERROR, form), lines).record
     (line,) = record.lines
     assert MASK in line.message
     assert form not in repr(record)
@@ -68,9 +68,9 @@ def test_parameters_that_happen_to_hold_it_are_shown_without_it() -> None:
     run = with_secret({"with": {"p": "${inputs.p}"}}, given={"p": SECRET})
     attempt = Attempt(run, "one", number=1)
     assert prepared(attempt).parameters == {"p": SECRET}
-    assert SECRET not in (attempt.concluded(done(1)).record.inputs or "")
+    assert SECRET not in (attempt.finish(done(1)).record.inputs or "")
 
 
 def test_without_secrets_nothing_is_looked_for() -> None:
     run = make_run({})
-    assert Attempt(run, "one", number=1).concluded(done(SECRET)).result.code is None
+    assert Attempt(run, "one", number=1).finish(done(SECRET)).result.code is None
