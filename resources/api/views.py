@@ -13,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from resources.api.callers import editor
 from resources.api.openapi import NAME, READING, WRITING
 from resources.api.serializers import (
     ChangedDefinitionSerializer,
@@ -36,6 +35,7 @@ from resources.services.definitions import (
 )
 from resources.services.secrets import delete_secret, put_secret
 from resources.services.types import resource_types
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -68,7 +68,8 @@ class ResourcesView(NeedsPermission, GenericAPIView[ResourceDefinition]):
     )
     def post(self, request: Request) -> Response:
         """Define a resource; nothing is connected to."""
-        who = editor(request, Permission.RESOURCE_EDIT)
+        who = caller(request)
+        who.require_tenant_wide(Permission.RESOURCE_EDIT)
         sent = NewDefinitionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         made = create_definition(who.tenant, Wanted(**sent.validated_data), actor=who.name)
@@ -106,7 +107,8 @@ class ResourceView(NeedsPermission, APIView):
     )
     def put(self, request: Request, name: str) -> Response:
         """Replace a definition; its type stays. Runs that have begun keep the one they began with."""
-        who = editor(request, Permission.RESOURCE_EDIT)
+        who = caller(request)
+        who.require_tenant_wide(Permission.RESOURCE_EDIT)
         sent = ChangedDefinitionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wanted = Wanted(name=name, **sent.validated_data)
@@ -119,7 +121,8 @@ class ResourceView(NeedsPermission, APIView):
     )
     def delete(self, request: Request, name: str) -> Response:
         """Forget a definition that the newest version of no blueprint uses."""
-        who = editor(request, Permission.RESOURCE_EDIT)
+        who = caller(request)
+        who.require_tenant_wide(Permission.RESOURCE_EDIT)
         delete_definition(who.tenant, name, actor=who.name, users_of=self.users_of)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -172,7 +175,8 @@ class SecretView(NeedsPermission, APIView):
     )
     def put(self, request: Request, name: str) -> Response:
         """Store a secret: 201 if it is new, 200 if it replaces one. No answer ever holds the value."""
-        who = editor(request, Permission.SECRET_EDIT)
+        who = caller(request)
+        who.require_tenant_wide(Permission.SECRET_EDIT)
         sent = ValueSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         secret = put_secret(who.tenant, name, sent.validated_data["value"], actor=who.name)
@@ -187,6 +191,7 @@ class SecretView(NeedsPermission, APIView):
     )
     def delete(self, request: Request, name: str) -> Response:
         """Forget a secret that no definition refers to."""
-        who = editor(request, Permission.SECRET_EDIT)
+        who = caller(request)
+        who.require_tenant_wide(Permission.SECRET_EDIT)
         delete_secret(who.tenant, name, actor=who.name)
         return Response(status=status.HTTP_204_NO_CONTENT)

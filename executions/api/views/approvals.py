@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.callers import caller
 from executions.api.openapi import APPROVAL_NUMBER, CHECKING, EXECUTION_ID, READING, WRITING
 from executions.api.serializers.approvals import (
     AnswerSerializer,
@@ -25,6 +24,7 @@ from executions.selectors.executions import approval, approvals, find_execution
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
 from foundation.pagination import NewestFirst
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 

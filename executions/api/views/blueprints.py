@@ -15,7 +15,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from executions.api.blueprint_problems import PlacedProblems
-from executions.api.callers import caller, require
 from executions.api.openapi import BLUEPRINT_NAME, CHECKING, READING, WRITING
 from executions.api.serializers.blueprints import (
     BlueprintDetailSerializer,
@@ -32,6 +31,7 @@ from executions.blueprints.schema.published import DOCUMENT_SCHEMA
 from executions.models import Blueprint
 from executions.selectors.executions import blueprint_version, blueprints
 from executions.services.publishing import catalogue_nodes, diff, store, validate_text
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -70,7 +70,7 @@ class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint])
     def post(self, request: Request) -> Response:
         """Check a blueprint and publish it: 201 as the next version, 200 if it was already published."""
         document = validate_text(_source(request))
-        require(caller(request), Permission.BLUEPRINT_EDIT, document["name"])
+        caller(request).require(Permission.BLUEPRINT_EDIT, document["name"])
         published = store(document)
         version = blueprint_version(published.name, published.number)
         return Response(
@@ -117,7 +117,7 @@ class ValidateView(PlacedProblems, BlueprintView):
     def post(self, request: Request) -> Response:
         """Check a blueprint as for publishing, and store nothing."""
         document = validate_text(_source(request))
-        require(caller(request), Permission.BLUEPRINT_EDIT, document["name"])
+        caller(request).require(Permission.BLUEPRINT_EDIT, document["name"])
         known = bool(catalogue_nodes())
         return Response({"name": document["name"], "document": document, "nodes_known": known})
 

@@ -12,7 +12,6 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from executions.api.callers import caller, require
 from executions.api.openapi import CHECKING, EXECUTION_ID, IDEMPOTENCY_KEY, READING, WRITING
 from executions.api.serializers.executions import (
     ExecutionDetailSerializer,
@@ -26,6 +25,7 @@ from executions.selectors.executions import execution, executions, find_executio
 from executions.submission.submit import Request as RunRequest
 from executions.submission.submit import replay, request_cancel, submit_once
 from foundation.request_ids import current_request_id
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -74,7 +74,7 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
         who = caller(request)
         sent = SubmitSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        require(who, Permission.EXECUTION_RUN, sent.validated_data["blueprint"])
+        who.require(Permission.EXECUTION_RUN, sent.validated_data["blueprint"])
         asked = RunRequest(
             **sent.validated_data,
             requested_by=who.name,

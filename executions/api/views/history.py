@@ -13,7 +13,6 @@ from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer
 from rest_framework.views import APIView
 
-from executions.api.callers import caller
 from executions.api.openapi import EXECUTION_ID, READING
 from executions.api.serializers.history import (
     CostSerializer,
@@ -39,6 +38,7 @@ from executions.selectors.executions import (
     logs,
     snapshot,
 )
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 

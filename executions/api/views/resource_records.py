@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.callers import caller
 from executions.api.openapi import EXECUTION_ID, READING, WRITING
 from executions.api.serializers.history import MAX_PAGE, SinceSerializer
 from executions.api.serializers.resource_records import (
@@ -25,7 +24,7 @@ from executions.api.serializers.resource_records import (
 from executions.api.views.history import HistoryView, page, query
 from executions.selectors.resource_records import balance, records, unclean, unclean_total
 from executions.services.abandoned_resources import abandon_leftover
-from resources.api.callers import require_tenant_wide
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -79,7 +78,7 @@ class AbandonView(NeedsPermission, APIView):
     def post(self, request: Request) -> Response:
         """Have something that an ended run left be revoked no longer; it may still exist at the far side."""
         who = caller(request)
-        require_tenant_wide(who, Permission.RESOURCE_EDIT)
+        who.require_tenant_wide(Permission.RESOURCE_EDIT)
         sent = AbandonSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         abandon_leftover(who.tenant, sent.validated_data["resource_id"], actor=who.name)

@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.callers import caller, require
 from executions.api.openapi import CHECKING, WRITING
 from executions.api.serializers.executions import ExecutionDetailSerializer
 from executions.api.views.executions import submitted_response
 from executions.services.resource_test import blueprint_of, check_resource
 from foundation.request_ids import current_request_id
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
@@ -34,7 +34,7 @@ class ResourceCheckView(NeedsPermission, APIView):
     def post(self, request: Request, name: str) -> Response:
         """Open, ask and dispose of a resource in a runtime; answers at once with the run that does it."""
         who = caller(request)
-        require(who, Permission.EXECUTION_RUN, blueprint_of(name))
+        who.require(Permission.EXECUTION_RUN, blueprint_of(name))
         run = check_resource(
             who.tenant, name, requested_by=who.name, request_id=current_request_id()
         )

@@ -3,8 +3,7 @@
 import click
 
 from executions.services.abandoned_resources import abandon_leftover
-from orchestrator.cli.support.identity import tenant_options
-from orchestrator.cli.support.owner import Owner
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.platform import PlatformCommand
 from tenants.roles import Permission
 
@@ -19,9 +18,9 @@ def abandon(*, resource_id: str, tenant: str, api_key: str | None, yes: bool) ->
     For a server that is gone for good: 'isolane executions unclean' lists what is left. It may still exist there,
     for the customer to remove.
     """
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
     if not yes:
         click.confirm(f"Give {resource_id} up? It may still exist at the far side.", abort=True)
-    abandon_leftover(owner.tenant, resource_id, actor=owner.name)
+    abandon_leftover(identity.tenant, resource_id, actor=identity.name)
     click.echo("Given up.")

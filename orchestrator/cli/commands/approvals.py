@@ -21,7 +21,7 @@ from executions.selectors.executions import find_execution
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer, refuse_other_tenants
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import HINT, Viewer, tenant_options
+from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import PlatformGroup
 from tenants.roles import Permission
@@ -48,16 +48,16 @@ def approvals() -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
 def list_(*, tenant: str, api_key: str | None, state: str, limit: int, as_json: bool) -> None:
     """List questions, newest first."""
-    viewer = Viewer(tenant, api_key)
-    wanted = found(viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    wanted = found(identity.reach)
     if state != "all":
         wanted = wanted.filter(state=state)
-    with tenant_scope(viewer.tenant):
+    with tenant_scope(identity.tenant):
         rows = [
-            row if viewer.sees_data(row["blueprint"]) else {**row, "prompt": "", "comment": ""}
+            row if identity.sees_data(row["blueprint"]) else {**row, "prompt": "", "comment": ""}
             for row in ApprovalSerializer(wanted[:limit], many=True).data
         ]
-    if any(not viewer.sees_data(row["blueprint"]) for row in rows):
+    if any(not identity.sees_data(row["blueprint"]) for row in rows):
         click.echo(HINT, err=True)
     if as_json:
         for row in rows:
@@ -102,14 +102,14 @@ def _answer(
     api_key: str | None,
     comment: str,
 ) -> None:
-    viewer = Viewer(tenant, api_key)
-    refuse_other_tenants(viewer.tenant, execution_id, by=viewer.name, reach=viewer.reach)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    refuse_other_tenants(identity.tenant, execution_id, by=identity.name, reach=identity.reach)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
     blueprint = run.blueprint_version.blueprint.name
-    viewer.require_data(blueprint)
-    viewer.require(Permission.EXECUTION_ANSWER, blueprint)
-    reply = ApprovalReply(approved=approved, by=viewer.name, comment=comment)
-    answered = answer(viewer.tenant, execution_id, number, reply, reach=viewer.reach)
+    identity.require_data(blueprint)
+    identity.require(Permission.EXECUTION_ANSWER, blueprint)
+    reply = ApprovalReply(approved=approved, by=identity.name, comment=comment)
+    answered = answer(identity.tenant, execution_id, number, reply, reach=identity.reach)
     admit_and_send(bounded=True)
     click.echo(f"{answered.state.capitalize()}.")

@@ -8,7 +8,6 @@ from typing import Any
 import click
 from rich.table import Table
 
-from executions.api.callers import require
 from executions.blueprints.reading import read
 from executions.blueprints.schema.document import content_hash
 from executions.blueprints.validation.nodes import NodeInfo
@@ -20,7 +19,7 @@ from executions.selectors.executions import blueprints as found
 from executions.services.publishing import catalogue_nodes, publish
 from executions.services.publishing import diff as diff_of
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import Viewer, api_key_option, tenant_options
+from orchestrator.cli.support.identity import CommandIdentity, api_key_option, tenant_options
 from orchestrator.cli.support.local_nodes import local_runner, node_options, nodes_in
 from orchestrator.cli.support.parsing import FILE, located, text_of
 from orchestrator.cli.support.platform import PlatformGroup, has_platform, require_platform
@@ -78,10 +77,10 @@ def validate(
 @tenant_options
 def push(file: Path, tenant: str, api_key: str | None) -> None:
     """Check FILE (YAML or JSON) and publish it as the next version."""
-    viewer = Viewer(tenant, api_key)
+    identity = CommandIdentity(tenant, api_key)
     document = _checked(file, catalogue_nodes())
-    viewer.require(Permission.BLUEPRINT_EDIT, document["name"])
-    with tenant_scope(viewer.tenant):
+    identity.require(Permission.BLUEPRINT_EDIT, document["name"])
+    with tenant_scope(identity.tenant):
         published = publish(document)
     news = "published" if published.is_new else "unchanged"
     click.echo(f"{published.name}@{published.number} {news} for {tenant}.")
@@ -91,10 +90,10 @@ def push(file: Path, tenant: str, api_key: str | None) -> None:
 @tenant_options
 def list_(tenant: str, api_key: str | None) -> None:
     """List a tenant's blueprints."""
-    viewer = Viewer(tenant, api_key)
+    identity = CommandIdentity(tenant, api_key)
     table = Table("blueprint", "newest", "versions", "published")
-    with tenant_scope(viewer.tenant):
-        for blueprint in found(viewer.reach):
+    with tenant_scope(identity.tenant):
+        for blueprint in found(identity.reach):
             table.add_row(
                 blueprint.name,
                 str(blueprint.newest),
@@ -113,9 +112,9 @@ def show(
     *, name: str, tenant: str, api_key: str | None, version: int | None, as_json: bool
 ) -> None:
     """Print the blueprint NAME as YAML."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        content = blueprint_version(name, version, viewer.reach).content
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        content = blueprint_version(name, version, identity.reach).content
     text = json.dumps(content, indent=2, ensure_ascii=False) if as_json else as_yaml(content)
     click.echo(text.rstrip("\n"))
 
@@ -127,9 +126,9 @@ def show(
 @tenant_options
 def diff(*, name: str, old: int, new: int, tenant: str, api_key: str | None) -> None:
     """Print what changed in NAME from version OLD to NEW."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        blueprint_version(name, reach=viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        blueprint_version(name, reach=identity.reach)
         changed = diff_of(name, old, new)
     click.echo(changed, nl=False)
 
@@ -148,11 +147,11 @@ def _outlook(document: dict[str, Any], tenant: str | None, api_key: str | None) 
     name = document["name"]
     if not tenant:
         if api_key:
-            require(caller_of_key(api_key), Permission.BLUEPRINT_EDIT, name)
+            caller_of_key(api_key).require(Permission.BLUEPRINT_EDIT, name)
         return ""
-    viewer = Viewer(tenant, api_key)
-    viewer.require(Permission.BLUEPRINT_EDIT, name)
-    with tenant_scope(viewer.tenant):
+    identity = CommandIdentity(tenant, api_key)
+    identity.require(Permission.BLUEPRINT_EDIT, name)
+    with tenant_scope(identity.tenant):
         versions = BlueprintVersion.objects.filter(blueprint__name=name).order_by("-number")
         same = versions.filter(content_hash=content_hash(document)).first()
         newest = versions.first()

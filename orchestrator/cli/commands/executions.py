@@ -36,7 +36,7 @@ from executions.submission.submit import Request, Submitted, request_cancel, sub
 from executions.submission.submit import replay as replay_run
 from orchestrator.cli.commands.resource_records import list_unclean, resources
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import HINT, Viewer, tenant_options
+from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import input_pair, plain, typed_inputs
 from orchestrator.cli.support.platform import PlatformGroup
 from tenants.roles import Permission
@@ -95,19 +95,19 @@ def submit(
     wait: bool,
 ) -> None:
     """Submit a run of BLUEPRINT and print its id."""
-    viewer = Viewer(tenant, api_key)
-    viewer.require(Permission.EXECUTION_RUN, blueprint)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require(Permission.EXECUTION_RUN, blueprint)
     request = Request(
         blueprint=blueprint,
         inputs=dict(input_pair(pair) for pair in pairs),
         version=version,
         seed=seed,
-        requested_by=viewer.name,
+        requested_by=identity.name,
         idempotency_key=idempotency_key,
     )
     with typed_inputs():
-        submitted = submit_once(viewer.tenant, request)
-    _started(viewer, submitted, wait=wait)
+        submitted = submit_once(identity.tenant, request)
+    _started(identity, submitted, wait=wait)
 
 
 @executions.command()
@@ -122,14 +122,14 @@ def replay(
 
     Steps that are declared deterministic must come to the same again.
     """
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        original = find_execution(execution_id, viewer.reach)
-    viewer.require(Permission.EXECUTION_RUN, _blueprint(original))
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        original = find_execution(execution_id, identity.reach)
+    identity.require(Permission.EXECUTION_RUN, _blueprint(original))
     submitted = replay_run(
-        viewer.tenant, original.pk, requested_by=viewer.name, idempotency_key=idempotency_key
+        identity.tenant, original.pk, requested_by=identity.name, idempotency_key=idempotency_key
     )
-    _started(viewer, submitted, wait=wait)
+    _started(identity, submitted, wait=wait)
 
 
 @executions.command()
@@ -137,11 +137,11 @@ def replay(
 @tenant_options
 def cancel(execution_id: str, tenant: str, api_key: str | None) -> None:
     """Ask a run to stop."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
-        viewer.require(Permission.EXECUTION_CANCEL, _blueprint(run))
-        state = request_cancel(run.pk, actor=viewer.name)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
+        identity.require(Permission.EXECUTION_CANCEL, _blueprint(run))
+        state = request_cancel(run.pk, actor=identity.name)
     click.echo("Cancelled." if state == "cancelled" else "Asked to stop; it ends within seconds.")
 
 
@@ -164,8 +164,8 @@ def list_(
     limit: int,
 ) -> None:
     """List a tenant's runs, newest first."""
-    viewer = Viewer(tenant, api_key)
-    runs = found(viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    runs = found(identity.reach)
     if state:
         runs = runs.filter(state=state)
     if blueprint:
@@ -173,7 +173,7 @@ def list_(
     for label in labels:
         runs = labelled(runs, label)
     table = Table("execution", "blueprint", "state", "steps", "code", "worker", "created")
-    with tenant_scope(viewer.tenant):
+    with tenant_scope(identity.tenant):
         for run in runs[:limit]:
             table.add_row(
                 run.public_id, str(run.blueprint_version), run.state, f"{run.steps_done}/{run.steps_total}",
@@ -187,11 +187,11 @@ def list_(
 @tenant_options
 def show(execution_id: str, tenant: str, api_key: str | None) -> None:
     """Show a run with its steps, as JSON."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        found_run = execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        found_run = execution(execution_id, identity.reach)
     body: dict[str, Any] = ExecutionDetailSerializer(found_run).data
-    if not viewer.sees_data(body["blueprint"]):
+    if not identity.sees_data(body["blueprint"]):
         click.echo(HINT, err=True)
         body = run_without_data(body)
     _print_json(body)
@@ -203,10 +203,10 @@ def show(execution_id: str, tenant: str, api_key: str | None) -> None:
 @click.option("--after", default=0, type=click.IntRange(min=0), help="Begin behind this number.")
 def events(execution_id: str, tenant: str, api_key: str | None, after: int) -> None:
     """Print what happened in a run, one JSON object a line."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
-        sees_data = viewer.sees_data(_blueprint(run))
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
+        sees_data = identity.sees_data(_blueprint(run))
         while batch := list(found_events(run, after=after)[:BATCH]):
             for event in EventSerializer(batch, many=True).data:
                 # ASCII, so that nothing in it can steer the terminal.
@@ -233,13 +233,13 @@ def logs(
     as_json: bool,
 ) -> None:
     """Print what a run's steps say; what is sensitive is masked."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
-        viewer.require_data(_blueprint(run))
-    for line in _lines(viewer, run, step=step, follow=follow):
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
+        identity.require_data(_blueprint(run))
+    for line in _lines(identity, run, step=step, follow=follow):
         if as_json:
-            said = LogSerializer(line, context={"tenant_id": viewer.tenant.schema}).data
+            said = LogSerializer(line, context={"tenant_id": identity.tenant.schema}).data
             click.echo(json.dumps(said, default=str))
             continue
         where = f"{line.step}#{line.attempt}"
@@ -252,9 +252,9 @@ def logs(
 @click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
 def costs(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool) -> None:
     """Print what each attempt of a run's steps cost, and all of them together."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
         found = CostSerializer(found_costs(run), many=True).data
         totals = cost_totals(run)
     if as_json:
@@ -269,51 +269,53 @@ def costs(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool)
         click.echo(f"{kind}: {amount_text(amount)}")
 
 
-def _started(viewer: Viewer, submitted: Submitted, *, wait: bool) -> None:
+def _started(identity: CommandIdentity, submitted: Submitted, *, wait: bool) -> None:
     if not submitted.is_new:
         click.echo("The key was used before; this is the run that it made.", err=True)
     admit_and_send(bounded=True)
     click.echo(submitted.execution.public_id)
     if wait:
-        _follow(viewer, submitted.execution.public_id)
+        _follow(identity, submitted.execution.public_id)
 
 
-def _follow(viewer: Viewer, public_id: str) -> None:
+def _follow(identity: CommandIdentity, public_id: str) -> None:
     asked = ""
     with CONSOLE.status("queued") as line:
         while True:
-            with tenant_scope(viewer.tenant):
+            with tenant_scope(identity.tenant):
                 run = execution(public_id)
             if run.state == ExecutionState.SUSPENDED and run.next_step != asked:
                 asked = run.next_step
-                click.echo(f"{asked} asks a person: {ANSWER} {viewer.tenant.schema}", err=True)
+                click.echo(f"{asked} asks a person: {ANSWER} {identity.tenant.schema}", err=True)
             line.update(f"{run.state}: step {run.steps_done} of {run.steps_total} {run.next_step}")
             if run.state in TERMINAL_EXECUTION:
                 break
             time.sleep(POLL_SECONDS)
-    if not viewer.sees_data(_blueprint(run)):
+    if not identity.sees_data(_blueprint(run)):
         click.echo(f"{run.state} {run.code}".strip())
         click.echo(HINT, err=True)
     else:
         click.echo(f"{run.state} {run.code} {plain(run.message)}".strip())
     if run.state != ExecutionState.SUCCEEDED:
         raise SystemExit(1)
-    if viewer.sees_data(_blueprint(run)):
-        _print_json(_given_back(viewer, run))
+    if identity.sees_data(_blueprint(run)):
+        _print_json(_given_back(identity, run))
 
 
-def _given_back(viewer: Viewer, run: Execution) -> Any:
+def _given_back(identity: CommandIdentity, run: Execution) -> Any:
     """The blueprint's outputs, or, where it declares none, what its last step came to."""
     if run.outputs is not None:
         return run.outputs
-    with tenant_scope(viewer.tenant):
+    with tenant_scope(identity.tenant):
         return last_step(run).output
 
 
-def _lines(viewer: Viewer, run: Execution, *, step: str, follow: bool) -> Iterator[StepLog]:
+def _lines(
+    identity: CommandIdentity, run: Execution, *, step: str, follow: bool
+) -> Iterator[StepLog]:
     after, is_last = 0, not follow
     while True:
-        with tenant_scope(viewer.tenant):
+        with tenant_scope(identity.tenant):
             # Asked before the lines: what was said before the end is then among them.
             if follow:
                 is_last = find_execution(run.public_id).state in TERMINAL_EXECUTION

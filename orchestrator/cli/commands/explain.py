@@ -18,7 +18,7 @@ from executions.explain.events import describe_event
 from executions.explain.query import status_of
 from executions.explain.status import describe_status
 from executions.selectors.executions import events, find_execution, snapshot
-from orchestrator.cli.support.identity import HINT, Viewer, tenant_options
+from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain, story_line
 from orchestrator.cli.support.platform import PlatformCommand
 from tenants.scope import tenant_scope
@@ -44,10 +44,10 @@ def explain(*, execution_id: str, tenant: str, api_key: str | None, as_json: boo
 
     Every placement, loss, hand-over and refusal is among it. Times are UTC.
     """
-    viewer = Viewer(tenant, api_key)
+    identity = CommandIdentity(tenant, api_key)
     day, after, more = "", 0, True
     while more:
-        piece = _read(viewer, execution_id, after)
+        piece = _read(identity, execution_id, after)
         for event in piece.told:
             if as_json:
                 click.echo(json.dumps(event, default=str))
@@ -64,12 +64,12 @@ def explain(*, execution_id: str, tenant: str, api_key: str | None, as_json: boo
         click.echo(HINT, err=True)
 
 
-def _read(viewer: Viewer, execution_id: str, after: int) -> Piece:
-    with tenant_scope(viewer.tenant), snapshot():
-        run = find_execution(execution_id, viewer.reach)
+def _read(identity: CommandIdentity, execution_id: str, after: int) -> Piece:
+    with tenant_scope(identity.tenant), snapshot():
+        run = find_execution(execution_id, identity.reach)
         found = list(EventSerializer(events(run, after=after)[:BATCH], many=True).data)
         standing = status_of(run)
-    withheld = not viewer.sees_data(run.blueprint_version.blueprint.name)
+    withheld = not identity.sees_data(run.blueprint_version.blueprint.name)
     if withheld:
         found = [event_without_data(event) for event in found]
         standing = standing_without_data(standing)

@@ -14,7 +14,7 @@ from executions.api.serializers.resource_records import (
 from executions.selectors.executions import find_execution
 from executions.selectors.resource_records import balance, records, unclean, unclean_total
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import Viewer, tenant_options
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import PlatformCommand
 from tenants.scope import tenant_scope
@@ -31,9 +31,9 @@ def resources(*, execution_id: str, tenant: str, api_key: str | None, as_json: b
 
     Exit 1 if the run is not clean: something that was allocated is still there.
     """
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
         rows = ResourceRecordSerializer(records(run), many=True).data
         total = balance(run)
     if as_json:
@@ -66,9 +66,9 @@ def list_unclean(*, tenant: str, api_key: str | None, as_json: bool) -> None:
 
     Normally there are none. Workers go on trying to revoke what is left. Exit 1 if there are any.
     """
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        left = unclean(viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        left = unclean(identity.reach)
         rows = LeftoverSerializer(left[:LISTED], many=True).data
         total = unclean_total(left)
     for row in rows:

@@ -17,7 +17,7 @@ from executions.services.resource_test import blueprint_of, check_resource
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from foundation.errors import Unavailable
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import Viewer, tenant_options
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import PlatformCommand
 from tenants.roles import Permission
@@ -36,13 +36,13 @@ def test(*, name: str, tenant: str, api_key: str | None) -> None:
     Prints what the far side says and what the run's ledger comes to. Exit 1 if it cannot be opened or does not answer,
     or if something is left of it.
     """
-    viewer = Viewer(tenant, api_key)
-    viewer.require(Permission.EXECUTION_RUN, blueprint_of(name))
-    submitted = check_resource(viewer.tenant, name, requested_by=viewer.name)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require(Permission.EXECUTION_RUN, blueprint_of(name))
+    submitted = check_resource(identity.tenant, name, requested_by=identity.name)
     admit_and_send(bounded=True)
     click.echo(submitted.public_id)
-    run = _ended(viewer, submitted.public_id)
-    with tenant_scope(viewer.tenant):
+    run = _ended(identity, submitted.public_id)
+    with tenant_scope(identity.tenant):
         output = last_step(run).output or {}
         total = balance(run)
     if run.state == ExecutionState.SUCCEEDED:
@@ -55,11 +55,11 @@ def test(*, name: str, tenant: str, api_key: str | None) -> None:
         raise SystemExit(1)
 
 
-def _ended(viewer: Viewer, public_id: str) -> Execution:
+def _ended(identity: CommandIdentity, public_id: str) -> Execution:
     deadline = time.monotonic() + WAIT_SECONDS
     with CONSOLE.status("queued") as line:
         while time.monotonic() < deadline:
-            with tenant_scope(viewer.tenant):
+            with tenant_scope(identity.tenant):
                 run = execution(public_id)
             line.update(run.state)
             if run.state in TERMINAL_EXECUTION:
@@ -67,7 +67,7 @@ def _ended(viewer: Viewer, public_id: str) -> Execution:
             time.sleep(POLL_SECONDS)
     raise Unavailable(
         f"{public_id} is {run.state} after {WAIT_SECONDS} s; see that workers run and have free slots"
-        f" ('isolane executions show {public_id} --tenant {viewer.tenant.schema}')."
+        f" ('isolane executions show {public_id} --tenant {identity.tenant.schema}')."
     )
 
 

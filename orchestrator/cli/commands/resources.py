@@ -15,8 +15,7 @@ from foundation.errors import InvalidInput
 from orchestrator.cli.commands.abandon import abandon
 from orchestrator.cli.commands.resource_test import test
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import tenant_options
-from orchestrator.cli.support.owner import Owner
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import FILE, plain, text_of
 from orchestrator.cli.support.platform import PlatformGroup
 from resources.api.serializers import DefinitionSerializer
@@ -74,8 +73,8 @@ resources.add_command(abandon)
 @click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
 def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
     """List a tenant's definitions."""
-    owner = Owner(tenant, api_key)
-    with tenant_scope(owner.tenant):
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
         found = list(all_definitions())
     if as_json:
         for one in found:
@@ -97,8 +96,8 @@ def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON instead of YAML.")
 def show(*, name: str, tenant: str, api_key: str | None, as_json: bool) -> None:
     """Print the definition NAME as YAML, in the form that --file takes."""
-    owner = Owner(tenant, api_key)
-    with tenant_scope(owner.tenant):
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
         found = definition(name)
     if as_json:
         click.echo(_as_json(found))
@@ -113,12 +112,12 @@ def show(*, name: str, tenant: str, api_key: str | None, as_json: bool) -> None:
 @_definition_options
 def create(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None:
     """Define the resource NAME; nothing is connected to."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
     fields = _fields(given)
     if "type" not in fields:
         raise click.UsageError("Say which type it is: --type, or type in --file.")
-    create_definition(owner.tenant, Wanted(name=name, **fields), actor=owner.name)
+    create_definition(identity.tenant, Wanted(name=name, **fields), actor=identity.name)
     click.echo(f"Resource {name} is defined for {tenant}.")
 
 
@@ -128,12 +127,14 @@ def create(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
 @_definition_options
 def update(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None:
     """Change NAME; without --file, what is not given stays, also single fields of config."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
-    with tenant_scope(owner.tenant):
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
+    with tenant_scope(identity.tenant):
         found = definition(name)
     stored = {"type": found.type} if given["file"] else _stored(found)
-    update_definition(owner.tenant, Wanted(name=name, **_fields(given, stored)), actor=owner.name)
+    update_definition(
+        identity.tenant, Wanted(name=name, **_fields(given, stored)), actor=identity.name
+    )
     click.echo(f"Resource {name} of {tenant} is changed.")
 
 
@@ -143,13 +144,13 @@ def update(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(*, name: str, tenant: str, api_key: str | None, yes: bool) -> None:
     """Forget the definition NAME; refused while the newest version of a blueprint uses it."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
-    with tenant_scope(owner.tenant):
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
+    with tenant_scope(identity.tenant):
         definition(name)
     if not yes:
         click.confirm(f"Delete the resource {name} of {tenant}?", abort=True)
-    delete_definition(owner.tenant, name, actor=owner.name, users_of=users_of)
+    delete_definition(identity.tenant, name, actor=identity.name, users_of=users_of)
     click.echo(f"Resource {name} of {tenant} is deleted.")
 
 

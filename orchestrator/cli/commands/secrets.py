@@ -9,8 +9,7 @@ from rich.table import Table
 
 from executions.services.rotation import rotate as rotations
 from orchestrator.cli.support.django import CONSOLE, actor
-from orchestrator.cli.support.identity import tenant_options
-from orchestrator.cli.support.owner import Owner
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import FILE, text_of
 from orchestrator.cli.support.platform import OperatorCommand, PlatformGroup
 from resources.api.serializers import SecretSerializer
@@ -34,8 +33,8 @@ def secrets() -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
 def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
     """List the names of a tenant's secrets."""
-    owner = Owner(tenant, api_key)
-    with tenant_scope(owner.tenant):
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
         rows = SecretSerializer(all_secrets(), many=True).data
     if as_json:
         for row in rows:
@@ -55,10 +54,10 @@ def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
 )
 def set_(*, name: str, tenant: str, api_key: str | None, from_file: Path | None) -> None:
     """Store the secret NAME, or replace its value; asks for it, or reads standard input if that is no terminal."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.SECRET_EDIT)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.SECRET_EDIT)
     check_name(name)
-    secret = put_secret(owner.tenant, name, _value(from_file), actor=owner.name)
+    secret = put_secret(identity.tenant, name, _value(from_file), actor=identity.name)
     click.echo(f"Secret {name} of {tenant} is set (version {secret.version}).")
 
 
@@ -68,11 +67,11 @@ def set_(*, name: str, tenant: str, api_key: str | None, from_file: Path | None)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(*, name: str, tenant: str, api_key: str | None, yes: bool) -> None:
     """Forget the secret NAME; refused while a definition refers to it."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.SECRET_EDIT)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.SECRET_EDIT)
     if not yes:
         click.confirm(f"Delete the secret {name} of {tenant}? This cannot be undone.", abort=True)
-    delete_secret(owner.tenant, name, actor=owner.name)
+    delete_secret(identity.tenant, name, actor=identity.name)
     click.echo(f"Secret {name} of {tenant} is deleted.")
 
 
