@@ -17,9 +17,9 @@ from executions.blueprints.schema.inputs import check_inputs
 from executions.models import Blueprint, BlueprintVersion, Execution
 from executions.models.sealing import seal, unseal
 from executions.placement.registry import Offer, current_offer
+from executions.selectors.blueprints import blueprint_version
 from executions.semantics.masking import masked_inputs
 from executions.semantics.seeds import SEED_BITS
-from executions.services.publishing import version as published_version
 from executions.states import ExecutionState
 from executions.submission import idempotency
 from executions.submission.bounded_work import bounded_work
@@ -101,7 +101,7 @@ def _submit(tenant: TenantRef, request: Request, digest: str) -> Submitted:
         offer = current_offer()
         row = Tenant.objects.get(pk=tenant.id)
     with tenant_scope(tenant):
-        version = published_version(request.blueprint, request.version)
+        version = blueprint_version(request.blueprint, request.version)
         with bounded_work():
             check_inputs(version.content, request.inputs)
             plan = plan_of(version.content_hash, version.content)

@@ -16,7 +16,7 @@ from rich.table import Table
 from executions.api.serializers.approvals import ApprovalSerializer
 from executions.models import ApprovalState
 from executions.placement.dispatch import admit_and_send
-from executions.selectors.executions import approvals as found
+from executions.selectors.approvals import approvals as found
 from executions.selectors.executions import find_execution
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer, refuse_other_tenants

@@ -14,8 +14,8 @@ from executions.blueprints.validation.nodes import NodeInfo
 from executions.blueprints.validation.rules import check_document
 from executions.blueprints.writing import as_yaml
 from executions.models import BlueprintVersion
-from executions.selectors.executions import blueprint_version
-from executions.selectors.executions import blueprints as found
+from executions.selectors.blueprints import blueprint_version
+from executions.selectors.blueprints import blueprints as found
 from executions.services.publishing import catalogue_nodes, publish
 from executions.services.publishing import diff as diff_of
 from orchestrator.cli.support.django import CONSOLE

@@ -20,17 +20,12 @@ from executions.api.withholding import event_without_data, run_without_data
 from executions.blueprints.amounts import amount_text
 from executions.models import Execution, StepLog
 from executions.placement.dispatch import admit_and_send
-from executions.selectors.executions import (
-    cost_totals,
-    execution,
-    find_execution,
-    labelled,
-    last_step,
-)
-from executions.selectors.executions import costs as found_costs
-from executions.selectors.executions import events as found_events
+from executions.selectors.executions import execution, find_execution, labelled, last_step
 from executions.selectors.executions import executions as found
-from executions.selectors.executions import logs as found_logs
+from executions.selectors.history import cost_totals
+from executions.selectors.history import costs as found_costs
+from executions.selectors.history import events as found_events
+from executions.selectors.history import logs as found_logs
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from executions.submission.submit import Request, Submitted, request_cancel, submit_once
 from executions.submission.submit import replay as replay_run

@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from executions.api.serializers.history import EventSerializer
-from executions.api.withholding import event_without_data, standing_without_data
+from executions.api.withholding import event_without_data, status_without_data
 from executions.explain.events import describe_event
 from executions.explain.query import status_of
 from executions.explain.status import describe_status
-from executions.selectors.executions import events, find_execution, snapshot
+from executions.selectors.executions import find_execution, snapshot
+from executions.selectors.history import events
 from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain, story_line
 from orchestrator.cli.support.platform import PlatformCommand
@@ -72,7 +73,7 @@ def _read(identity: CommandIdentity, execution_id: str, after: int) -> Piece:
     withheld = not identity.sees_data(run.blueprint_version.blueprint.name)
     if withheld:
         found = [event_without_data(event) for event in found]
-        standing = standing_without_data(standing)
+        standing = status_without_data(standing)
     return Piece(
         told=[_told(event) for event in found],
         stands={"state": run.state, "now": describe_status(standing)},

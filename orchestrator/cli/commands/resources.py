@@ -18,7 +18,7 @@ from orchestrator.cli.support.django import CONSOLE
 from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import FILE, plain, text_of
 from orchestrator.cli.support.platform import PlatformGroup
-from resources.api.serializers import DefinitionSerializer
+from resources.api.serializers.definitions import DefinitionSerializer
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import all_definitions, definition
 from resources.services.definition_rules import Wanted

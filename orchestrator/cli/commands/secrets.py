@@ -12,7 +12,7 @@ from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import FILE, text_of
 from orchestrator.cli.support.platform import OperatorCommand, PlatformGroup
-from resources.api.serializers import SecretSerializer
+from resources.api.serializers.secrets import SecretSerializer
 from resources.selectors import all_secrets
 from resources.services.names import check_name
 from resources.services.rotation import Rotated

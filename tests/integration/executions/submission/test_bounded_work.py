@@ -14,8 +14,9 @@ from executions.blueprints import work
 from executions.blueprints.schema.inputs import check_inputs
 from executions.blueprints.work import WorkClock
 from executions.models import Blueprint
+from executions.selectors.blueprints import blueprint_version
 from executions.services import approvals, publishing
-from executions.services.publishing import diff, publish, source_of, validate_text, version
+from executions.services.publishing import diff, publish, source_of, validate_text
 from executions.states import ExecutionState
 from executions.submission import bounded_work
 from executions.submission import submit as runs
@@ -94,7 +95,7 @@ def test_blueprints_are_worked_on_without_a_connection(acme: TenantRef, watch: O
         watch.over(publishing, name)
     with tenant_scope(acme):
         publish(validate_text(TEXT))
-        source_of(version("flow"))
+        source_of(blueprint_version("flow"))
         diff("flow", 1, 2)
     assert watch.held == [False] * 5
 
@@ -103,7 +104,7 @@ def test_answers_are_worked_on_without_a_connection(
     database: None, broker: "redis.Redis", acme: TenantRef, watch: Observer
 ) -> None:
     run = ask(acme, asking_machine())
-    watch.over(approvals, "restored")
+    watch.over(approvals, "restore_run")
     answered = program(acme).post(
         f"{API}/executions/{run}/approvals/1/answer",
         {"approved": True},
