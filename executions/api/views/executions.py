@@ -22,8 +22,9 @@ from executions.api.serializers.executions import (
 from executions.models import Execution
 from executions.placement.dispatch import admit_and_send
 from executions.selectors.executions import execution, executions, find_execution, labelled
-from executions.submission.submit import Request as RunRequest
-from executions.submission.submit import replay, request_cancel, submit_once
+from executions.submission.cancel import request_cancel
+from executions.submission.replay import replay
+from executions.submission.submit import RunRequest, submit
 from foundation.openapi import CHECKING, READING, WRITING
 from foundation.request_ids import current_request_id
 from tenants.api.callers import caller
@@ -76,13 +77,13 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
         sent = SubmitSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         who.require(Permission.EXECUTION_RUN, sent.validated_data["blueprint"])
-        asked = RunRequest(
+        run_request = RunRequest(
             **sent.validated_data,
             requested_by=who.name,
             request_id=current_request_id(),
             idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
-        submitted = submit_once(who.tenant, asked)
+        submitted = submit(who.tenant, run_request)
         return submitted_response(
             submitted.execution.public_id, request.path, is_new=submitted.is_new
         )

@@ -27,8 +27,10 @@ from executions.selectors.history import costs as found_costs
 from executions.selectors.history import events as found_events
 from executions.selectors.history import logs as found_logs
 from executions.states import TERMINAL_EXECUTION, ExecutionState
-from executions.submission.submit import Request, Submitted, request_cancel, submit_once
-from executions.submission.submit import replay as replay_run
+from executions.submission.cancel import request_cancel
+from executions.submission.replay import replay as replay_run
+from executions.submission.submit import RunRequest, Submitted
+from executions.submission.submit import submit as submit_run
 from orchestrator.cli.commands.resource_records import list_unclean, resources
 from orchestrator.cli.support.django import CONSOLE
 from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
@@ -92,7 +94,7 @@ def submit(
     """Submit a run of BLUEPRINT and print its id."""
     identity = CommandIdentity(tenant, api_key)
     identity.require(Permission.EXECUTION_RUN, blueprint)
-    request = Request(
+    request = RunRequest(
         blueprint=blueprint,
         inputs=dict(input_pair(pair) for pair in pairs),
         version=version,
@@ -101,7 +103,7 @@ def submit(
         idempotency_key=idempotency_key,
     )
     with typed_inputs():
-        submitted = submit_once(identity.tenant, request)
+        submitted = submit_run(identity.tenant, request)
     _started(identity, submitted, wait=wait)
 
 
