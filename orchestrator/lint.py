@@ -1,7 +1,7 @@
-"""The checks of `make lint` that need Django: missing migrations, and deployment checks with production settings.
+"""The part of `make lint` that needs Django: missing migrations, system checks with production settings, OpenAPI.
 
 Timing: once, for developers. Model: sync, one process after the other. Guarantee: idempotent; it writes
-nothing. Failure: continue; all checks run, and the exit code is 1 if one failed.
+nothing. Failure: continue; all of it runs, and the exit code is 1 if a part failed.
 """
 
 import os
@@ -23,9 +23,9 @@ CHECKS = (
 
 
 def production_environment() -> dict[str, str]:
-    """The environment that the example file describes, and nothing else that could decide.
+    """Return the environment of the example file, and nothing else.
 
-    In place of the files with credentials, which are not here: values that nobody uses elsewhere.
+    The files with credentials do not exist here; random values replace them.
     """
     lines = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if "=" in line]
     values = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
@@ -37,16 +37,18 @@ def production_environment() -> dict[str, str]:
 def _stand_ins() -> dict[str, str]:
     password = token_urlsafe(24)
     return {
-        # Without the owner no check has a reason to look for a server.
+        # Without the owner no command tries to connect to a server.
         "DATABASE_URL": f"postgresql://isolane_login:{password}@db.example.com/isolane",
+        "DATABASE_WORKER_URL": f"postgresql://isolane_worker:{password}@db.example.com/isolane",
         "REDIS_URL": f"rediss://isolane_web:{password}@broker.example.com:6379/0",
+        "ISOLANE_CACHE_URL": f"rediss://:{password}@cache.example.com:6379/0",
         "SECRET_KEY": token_urlsafe(50),
         "ENCRYPTION_KEYS": Fernet.generate_key().decode(),
     }
 
 
 def main() -> int:
-    """Run all; the exit code is 1 if one fails."""
+    """Run all parts; return 1 if one failed."""
     failed = False
     for check in CHECKS:
         command = [sys.executable, str(PROJECT_ROOT / "manage.py"), *check]
