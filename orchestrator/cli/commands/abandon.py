@@ -1,4 +1,4 @@
-"""`isolane resources abandon`: giving up what cannot be revoked."""
+"""`isolane resources abandon`: give up a leftover credential that cannot be revoked."""
 
 import click
 
@@ -11,16 +11,18 @@ from tenants.roles import Permission
 @click.command(cls=PlatformCommand)
 @click.argument("resource_id")
 @tenant_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def abandon(*, resource_id: str, tenant: str, api_key: str | None, yes: bool) -> None:
-    """Have the workers try no longer to revoke RESOURCE_ID, which a run that has ended left at a far side.
+    """Stop trying to revoke RESOURCE_ID, a leftover credential of a run that has ended.
 
-    For a server that is gone for good: 'isolane executions unclean' lists what is left. It may still exist there,
-    for the customer to remove.
+    Use this if the remote server is gone for good. The credential may still exist there, for the customer to remove.
+    'isolane executions unclean' lists the leftovers.
     """
     identity = CommandIdentity(tenant, api_key)
     identity.require_tenant_wide(Permission.RESOURCE_EDIT)
     if not yes:
-        click.confirm(f"Give {resource_id} up? It may still exist at the far side.", abort=True)
+        click.confirm(
+            f"Give up {resource_id}? It may still exist on the remote server.", abort=True
+        )
     abandon_leftover(identity.tenant, resource_id, actor=identity.name)
     click.echo("Given up.")

@@ -1,6 +1,6 @@
 """`isolane approvals`.
 
-What runs ask belongs to the tenant, and whoever answers must be able to read it: both need an API key, as over HTTP.
+Questions are data of the tenant: reading and answering them needs an API key, as over HTTP.
 
 Timing: request-time. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
 """
@@ -32,7 +32,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @click.group(cls=PlatformGroup)
 def approvals() -> None:
-    """What a tenant's runs ask people: list, approve and reject."""
+    """List, approve and reject questions of a tenant's runs to people."""
 
 
 @approvals.command("list")
@@ -42,12 +42,16 @@ def approvals() -> None:
     type=click.Choice([*ApprovalState.values, "all"]),
     default=ApprovalState.OPEN.value,
     show_default=True,
-    help="Only these.",
+    help="Only questions in this state.",
 )
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="Most rows."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def list_(*, tenant: str, api_key: str | None, state: str, limit: int, as_json: bool) -> None:
-    """List questions, newest first."""
+    """List questions, the newest first."""
     identity = CommandIdentity(tenant, api_key)
     wanted = found(identity.reach)
     if state != "all":
@@ -73,7 +77,9 @@ def list_(*, tenant: str, api_key: str | None, state: str, limit: int, as_json: 
 
 
 def _answer_arguments(command: Command) -> Command:
-    command = click.option("--comment", default="", help="Kept with the answer.")(command)
+    command = click.option("--comment", default="", help="A comment, stored with the answer.")(
+        command
+    )
     command = tenant_options(command)
     command = click.argument("number", type=click.IntRange(min=1))(command)
     return click.argument("execution_id")(command)
@@ -82,14 +88,14 @@ def _answer_arguments(command: Command) -> Command:
 @approvals.command()
 @_answer_arguments
 def approve(**given: Any) -> None:
-    """Approve what EXECUTION_ID asks under NUMBER; the run goes on."""
+    """Approve question NUMBER of the run EXECUTION_ID; the run continues."""
     _answer(approved=True, **given)
 
 
 @approvals.command()
 @_answer_arguments
 def reject(**given: Any) -> None:
-    """Reject what EXECUTION_ID asks under NUMBER; the run goes on and knows."""
+    """Reject question NUMBER of the run EXECUTION_ID; the run continues and sees the rejection."""
     _answer(approved=False, **given)
 
 

@@ -63,7 +63,7 @@ class CommandIdentity:
 def tenant_options(command: Command) -> Command:
     """Add `--tenant` and `--api-key`."""
     return api_key_option(
-        click.option("--tenant", required=True, help="The tenant's name.")(command)
+        click.option("--tenant", required=True, help="Name of the tenant.")(command)
     )
 
 
@@ -74,7 +74,7 @@ def api_key_option(command: Command) -> Command:
         envvar=CLIENTS_KEY,
         show_envvar=True,
         metavar="KEY",
-        help="Act as this key's owner, with its rights; needed to see inputs, outputs and logs of runs.",
+        help="Act with the permissions of this API key; needed to see inputs, outputs and logs of runs.",
     )(command)
 
 
