@@ -1,5 +1,6 @@
 """Questions of runs to people, and their answers, as JSON."""
 
+from typing import ClassVar
 from uuid import UUID
 
 from rest_framework import serializers
@@ -55,3 +56,6 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
             "answered_by", "comment",
         )  # fmt: skip
         read_only_fields = fields
+        extra_kwargs: ClassVar = {
+            "answered_at": {"help_text": "Time of the answer, the expiry or the withdrawal."}
+        }

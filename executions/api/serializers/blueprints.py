@@ -88,7 +88,7 @@ class ValidatedSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     document = ObjectField()
     nodes_known = serializers.BooleanField(
-        help_text="False until a worker has described its nodes; then node names and parameters were not checked."
+        help_text="False until a worker has described its nodes; node names and parameters are not checked before."
     )
 
 
