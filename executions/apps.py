@@ -1,9 +1,15 @@
 """The executions app."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class ExecutionsConfig(AppConfig):
-    """What a tenant runs; its tables lie in the tenant's schema."""
+    """Blueprints and runs; the tables are in the tenant's schema."""
 
     name = "executions"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        import_module("executions.checks")

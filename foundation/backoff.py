@@ -1,4 +1,4 @@
-"""How long to wait after failures: nothing for the first ones, then twice as long each time, up to a limit. Pure."""
+"""The wait after failures: none for the first ones, then doubled each time up to a limit. Pure."""
 
 from dataclasses import dataclass
 from itertools import takewhile
@@ -8,24 +8,24 @@ SECOND = 1_000  # all times are in milliseconds
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backoff:
-    """A table, so that Python and a script in Redis read the same one."""
+    """Waits as a table, which Python and a script in Redis both read."""
 
     waits: tuple[int, ...]  # after the first failure, the second, …; the last for all that follow
-    memory: int  # how long after the last failure all of them are forgotten
+    memory: int  # after the last failure, until all are forgotten
 
     def wait_after(self, failures: int) -> int:
-        """The wait that the newest of so many failures brings."""
+        """Return the wait after this many failures."""
         return self.waits[min(failures, len(self.waits)) - 1]
 
     @property
     def longest(self) -> int:
-        """No wait is longer."""
+        """The longest wait."""
         return max(self.waits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountedSubject:
-    """Whose failures are counted, by a name, and how long they make it wait."""
+    """A subject whose failures are counted under a name, and its waits."""
 
     name: str
     backoff: Backoff
@@ -33,28 +33,28 @@ class CountedSubject:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counted:
-    """What counting one failure of each subject in advance came to."""
+    """The result of counting one failure of each subject in advance."""
 
-    waits: tuple[int, ...]  # of each; if one has to wait, nothing was counted
-    failures: tuple[int, ...]  # of each, with this one
+    waits: tuple[int, ...]  # of each subject; if one must wait, nothing was counted
+    failures: tuple[int, ...]  # of each subject, including this one
 
     @property
     def wait(self) -> int:
-        """How long until all of them may be tried."""
+        """The wait until all of them may be tried."""
         return max(self.waits, default=0)
 
 
 def doubling(*, free: int, longest: int, memory: int) -> Backoff:
-    """So many failures cost nothing, the next one a second, each further one twice as much."""
+    """Return waits of zero for the free failures, then one second, doubled with each further failure."""
     steps = takewhile(lambda wait: wait < longest, (SECOND << step for step in range(32)))
     return Backoff(waits=(*([0] * free), *steps, longest), memory=memory)
 
 
 def counting_only(*, memory: int) -> Backoff:
-    """Failures are known but bring no wait."""
+    """Return a table without waits: failures are only counted."""
     return Backoff(waits=(0,), memory=memory)
 
 
 def seconds(wait: int) -> int:
-    """A wait for people and for Retry-After: whole seconds, at least one."""
+    """Convert a wait to whole seconds, at least one, for people and for Retry-After."""
     return max(1, -(-wait // SECOND))

@@ -1,4 +1,4 @@
-"""The base of every error that a caller may see: a stable code, an HTTP status, a sentence with the way out."""
+"""Errors that a caller may see: a stable code, an HTTP status, and a sentence that says what to do."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class IsolaneError(Exception):
 
 
 class InvalidInput(IsolaneError):
-    """A value that the caller sent does not fit; the detail names it and what would fit."""
+    """A value that the caller sent is not valid; the detail names it and a valid one."""
 
     code = "invalid_input"
     http_status = 400
@@ -27,7 +27,7 @@ class InvalidInput(IsolaneError):
 
 
 class TooLarge(IsolaneError):
-    """The caller sent more than is read."""
+    """The request is larger than the limit."""
 
     code = "too_large"
     http_status = 413
@@ -35,7 +35,7 @@ class TooLarge(IsolaneError):
 
 
 class TooMuchToCheck(IsolaneError):
-    """What the caller sent, or the rules it is checked by, would take too much work; the detail names which."""
+    """A check would take too much work; the detail names the value or the rule."""
 
     code = "too_much_work"
     http_status = 422
@@ -43,7 +43,7 @@ class TooMuchToCheck(IsolaneError):
 
 
 class TooManyChecks(IsolaneError):
-    """The caller's tenant, or all tenants together, have more to be checked than is done at once."""
+    """Too many checks are in progress, of the tenant or in all."""
 
     code = "too_many_checks"
     http_status = 429
@@ -53,7 +53,7 @@ class TooManyChecks(IsolaneError):
 
 
 class NotFound(IsolaneError):
-    """There is no such thing, or the caller may not know that there is."""
+    """The object does not exist, or the caller may not see that it does."""
 
     code = "not_found"
     http_status = 404
@@ -61,7 +61,7 @@ class NotFound(IsolaneError):
 
 
 class Conflict(IsolaneError):
-    """The request is well formed, but the present state forbids it."""
+    """The request is valid, but the present state forbids it."""
 
     code = "conflict"
     http_status = 409
@@ -69,7 +69,7 @@ class Conflict(IsolaneError):
 
 
 class Forbidden(IsolaneError):
-    """The caller is known but lacks the right."""
+    """The caller is known but lacks the permission."""
 
     code = "permission_denied"
     http_status = 403
@@ -77,13 +77,13 @@ class Forbidden(IsolaneError):
 
 
 class CsrfFailed(Forbidden):
-    """A browser's request came without proof that a page of ours sent it."""
+    """A browser's request has no valid CSRF token."""
 
     code = "csrf_failed"
 
 
 class Unauthenticated(IsolaneError):
-    """The caller did not show who it is, or the credential is not valid."""
+    """The credential is missing or not valid."""
 
     code = "not_authenticated"
     http_status = 401
@@ -91,7 +91,7 @@ class Unauthenticated(IsolaneError):
 
 
 class Unavailable(IsolaneError):
-    """A server that we need does not answer; the same request may succeed later."""
+    """A server does not answer; the same request may succeed later."""
 
     code = "unavailable"
     http_status = 503
@@ -100,7 +100,7 @@ class Unavailable(IsolaneError):
 
 
 class TooManyAttempts(IsolaneError):
-    """Too many credentials were wrong, or too many are being checked; says the same whoever was named."""
+    """Too many credentials were wrong, or too many are being checked; the text is the same for every account."""
 
     code = "too_many_attempts"
     http_status = 429

@@ -1,4 +1,4 @@
-"""Failures that are counted in this process; at most so many subjects, the ones counted longest ago go first."""
+"""Failures counted in this process, for a limited number of subjects; the oldest are dropped first."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ class _Failures:
 
 
 class FailureCounts:
-    """Counts before the outcome is known, so that tries made at once wait for each other as if made in turn."""
+    """Count failures before the outcome is known, so that concurrent attempts count like consecutive ones."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time, most: int = MAX_SUBJECTS) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class FailureCounts:
         self._lock = threading.Lock()
 
     def count(self, subjects: Sequence[CountedSubject]) -> Counted:
-        """Count one failure of each subject, unless one of them has to wait."""
+        """Count one failure of each subject, unless one of them must wait."""
         with self._lock:
             now = self._now()
             waits = tuple(self._wait(subject, now) for subject in subjects)
@@ -37,18 +37,18 @@ class FailureCounts:
             return Counted(waits=waits, failures=tuple(self._add(each, now) for each in subjects))
 
     def wait(self, subject: CountedSubject) -> int:
-        """How long the subject has to wait."""
+        """Return the wait of a subject."""
         with self._lock:
             return self._wait(subject, self._now())
 
     def give_back(self, name: str) -> None:
-        """Take one failure back that was counted in advance, and the wait that it brought."""
+        """Take back one failure that was counted in advance, and its wait."""
         with self._lock:
             if kept := self._kept.get(name):
                 kept.number, kept.wait_until = max(0, kept.number - 1), 0
 
     def forget(self, name: str) -> None:
-        """Take all failures back."""
+        """Take back all failures."""
         with self._lock:
             self._kept.pop(name, None)
 
@@ -57,7 +57,7 @@ class FailureCounts:
         if kept is None or kept.forget_at <= now:
             return 0
         left = max(0, kept.wait_until - now)
-        return min(left, subject.backoff.longest)  # whatever the clock has done
+        return min(left, subject.backoff.longest)  # also after the clock was set back
 
     def _add(self, subject: CountedSubject, now: int) -> int:
         kept = self._kept.pop(subject.name, None)

@@ -1,4 +1,4 @@
-"""The answer to a probe, before host names, TLS or the database matter."""
+"""The health probe, answered before host names, TLS and the database matter."""
 
 from collections.abc import Callable
 
@@ -8,13 +8,13 @@ PATH = "/healthz"
 
 
 class HealthMiddleware:
-    """Says that this process answers, and nothing about the servers behind it."""
+    """Answer the probe: this process is up; it says nothing about the servers behind it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer a probe, pass everything else on."""
+        """Answer a probe; pass on everything else."""
         if request.path == PATH:
             return HttpResponse("ok\n", content_type="text/plain")
         return self._get_response(request)

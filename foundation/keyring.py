@@ -1,4 +1,4 @@
-"""The key ring: encrypts with its first key, decrypts with any, so that keys can be rotated without downtime."""
+"""A ring of encryption keys: encrypt with the first, decrypt with any, so that keys can be rotated without downtime."""
 
 import re
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ KEY = re.compile(r"[A-Za-z0-9_-]{43}=\Z")
 
 
 class UndecryptableError(IsolaneError):
-    """No key of the ring fits: the data is older than the oldest key, or was tampered with."""
+    """No key of the ring decrypts the data: its key was removed, or the data was changed."""
 
     code = "undecryptable"
     title = "Stored data could not be decrypted"
 
 
 class KeyRing:
-    """Authenticated encryption under a list of keys, the newest first."""
+    """Authenticated encryption with a list of keys, the newest first."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         if not keys:
@@ -29,11 +29,11 @@ class KeyRing:
         return "KeyRing(…)"
 
     def encrypt(self, plain: bytes) -> bytes:
-        """Encrypt under the newest key."""
+        """Encrypt with the newest key."""
         return self._fernet.encrypt(plain)
 
     def decrypt(self, token: bytes) -> bytes:
-        """Decrypt under whichever key fits."""
+        """Decrypt with the key that fits."""
         try:
             return self._fernet.decrypt(token)
         except InvalidToken:
@@ -42,7 +42,7 @@ class KeyRing:
             ) from None
 
     def rotate(self, token: bytes) -> bytes:
-        """Encrypt again under the newest key; the plain text does not change."""
+        """Encrypt again with the newest key; the plain text does not change."""
         try:
             return self._fernet.rotate(token)
         except InvalidToken:
@@ -52,6 +52,6 @@ class KeyRing:
 
 
 def is_valid_key(key: str) -> bool:
-    """Say whether this is 32 bytes in URL-safe base64, as `isolane keys generate` prints them."""
-    # Fernet itself skips what is not base64 and what follows the padding, such as a second key.
+    """Return True if the key is 32 bytes in URL-safe base64, as `isolane keys generate` prints it."""
+    # Fernet itself ignores characters outside base64 and text after the padding, such as a second key.
     return KEY.match(key) is not None

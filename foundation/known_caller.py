@@ -1,4 +1,4 @@
-"""Telling the server whose request it was, once that is proven: then callers can take turns before anybody is asked."""
+"""Report the authenticated caller of a request to the server, which lets callers take turns."""
 
 from django.http import HttpRequest
 
@@ -6,7 +6,7 @@ STATE = "isolane.caller"
 
 
 def tell_caller(request: HttpRequest, caller: str) -> None:
-    """Say it to the server, if it listens: `orchestrator.web` does."""
+    """Report the caller, if the server reads it; `orchestrator.web` does."""
     scope = getattr(request, "scope", None)
     if scope is not None:
         scope.setdefault("state", {})[STATE] = caller

@@ -1,4 +1,4 @@
-"""Log lines as JSON; lines of a run carry `execution_id` and `tenant_id`, those of a request its `request_id`."""
+"""Log lines as JSON; lines of a run have `execution_id` and `tenant_id`, lines of a request `request_id`."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ _bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default=_NOTHING)
 
 _ENCODER = json.JSONEncoder(
     default=str, ensure_ascii=False
-)  # json.dumps would make one for each line
+)  # json.dumps would create one for each line
 
 EXTRA_FIELDS = (
     "event",
@@ -38,18 +38,18 @@ EXTRA_FIELDS = (
 
 
 def bind(fields: Mapping[str, object]) -> None:
-    """Have every line that this thread writes carry these fields, whoever writes it, until `unbind`."""
+    """Add these fields to every line that this thread writes, until `unbind`."""
     _bound.set(fields)
 
 
 def unbind() -> None:
-    """Lines are nobody's again."""
+    """Remove the fields of `bind`."""
     _bound.set(_NOTHING)
 
 
 @contextmanager
 def bound(fields: Mapping[str, object]) -> Iterator[None]:
-    """The same for as long as this lasts."""
+    """Add these fields to every line that this thread writes within."""
     token = _bound.set(fields)
     try:
         yield
@@ -58,10 +58,10 @@ def bound(fields: Mapping[str, object]) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Format a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Render the fixed fields, the known extras and, for operators, the trace."""
+        """Render the fixed fields, the known extras and the trace."""
         line: dict[str, object] = {
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(
                 timespec="milliseconds"
@@ -83,7 +83,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _request_id(record: logging.LogRecord) -> str:
-    # Django writes its last line about a request when the middleware has answered, but gives the request along.
+    # Django writes its last line of a request after the middleware, but passes the request along.
     request = getattr(record, "request", None)
     return str(getattr(request, "request_id", "")) or current_request_id()
 
@@ -94,7 +94,7 @@ _OTHERS: Cause = ("", "", "")
 
 
 class OneASecond(logging.Filter):
-    """Lets one line of a cause through per second; the next one says how many were not written."""
+    """Let one line per second and cause through; the next one has the number of suppressed lines."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class OneASecond(logging.Filter):
         self._suppressed: dict[Cause, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the line is written; called before it is rendered."""
+        """Return True if the line is to be written; called before it is rendered."""
         now = self._clock()
         with self._lock:
             cause = self._known(cause_of(record), now)
@@ -117,7 +117,7 @@ class OneASecond(logging.Filter):
         return True
 
     def _known(self, cause: Cause, now: float) -> Cause:
-        """The cause itself, or one for all others while there are too many."""
+        """Return the cause, or a common one while there are too many."""
         if cause in self._since or len(self._since) < MAX_CAUSES:
             return cause
         recent = {one: since for one, since in self._since.items() if now - since < 1}
@@ -129,23 +129,23 @@ class OneASecond(logging.Filter):
 
 
 def cause_of(record: logging.LogRecord) -> Cause:
-    """Who writes, what it is about (the event, or the text before values are put in), and the kind of error."""
+    """Return logger, event (or the text before formatting) and the type of the error."""
     about = getattr(record, "event", None) or str(record.msg).partition("\n")[0]
     error = record.exc_info[0] if record.exc_info else None
     return record.name, str(about), error.__name__ if error else ""
 
 
 def log_to_stderr() -> None:
-    """Write errors as JSON, for a process without Django, whose settings would say so."""
+    """Write errors as JSON, in a process without Django's settings."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.ERROR, handlers=[handler])
 
 
 def limit_lines() -> None:
-    """Write one line of a cause per second, for processes whose lines anybody can cause: web and Flower.
+    """Write one line per second and cause, in processes whose lines any caller can cause: web and Flower.
 
-    Not for workers: there each line is about another run, and is wanted.
+    Not in workers: there each line is about a different run.
     """
     for handler in logging.getLogger().handlers:
         handler.addFilter(OneASecond())

@@ -16,7 +16,7 @@ class NewestFirst(CursorPagination):
     max_page_size = 200
 
     def decode_cursor(self, request: Any) -> Any:
-        """Refuse a cursor that we did not write, before it becomes a part of a query."""
+        """Refuse a cursor that was not issued here, before it becomes part of a query."""
         cursor = super().decode_cursor(request)
         if (
             cursor is not None
@@ -32,5 +32,5 @@ def _is_time(text: str) -> bool:
         at = parse_datetime(text)
     except ValueError:
         return False
-    # We write UTC; PostgreSQL would refuse some of the offsets that Python takes.
+    # Issued cursors are in UTC; PostgreSQL would refuse some offsets that Python accepts.
     return at is not None and at.utcoffset() == timedelta(0)

@@ -1,4 +1,4 @@
-"""The bodies of requests."""
+"""Parse the bodies of requests."""
 
 import json
 from typing import IO, Any
@@ -12,12 +12,12 @@ from isolane.numbers import finite, refuse_constant
 
 
 class JsonParser(JSONParser):
-    """JSON in UTF-8; a number that no float can hold is refused, and not taken as infinite."""
+    """JSON in UTF-8; a number beyond the range of floats is refused, not read as infinite."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> Any:
-        """Read all of it, up to Django's limit for what is held in memory."""
+        """Parse the whole body, up to Django's limit for data in memory."""
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data = stream.read(limit + 1)
         if len(data) > limit:
@@ -25,4 +25,4 @@ class JsonParser(JSONParser):
         try:
             return json.loads(data.decode(), parse_constant=refuse_constant, parse_float=finite)
         except ValueError as error:
-            raise ParseError(f"The body is no JSON: {error}.") from None
+            raise ParseError(f"The body is not JSON: {error}.") from None

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems: one shape for every refusal of web."""
+"""Errors as RFC 9457 problems: one form for all error responses of web."""
 
 import logging
 import sys
@@ -25,7 +25,7 @@ from foundation.errors import (
 )
 
 CONTENT_TYPE = "application/problem+json"
-# An answer that repeats what was sent must not grow with it.
+# A response that repeats parts of the request must not grow with it.
 MAX_ERRORS = 20
 MAX_ERROR_LENGTH = 200
 MAX_DETAIL_LENGTH = 500
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def problem(error: IsolaneError, **extra: Any) -> dict[str, Any]:
-    """The body of a problem."""
+    """Return the body of a problem."""
     body: dict[str, Any] = {
         "type": f"urn:isolane:problem:{error.code}",
         "title": error.title,
@@ -47,13 +47,13 @@ def problem(error: IsolaneError, **extra: Any) -> dict[str, Any]:
 
 
 def echo(value: object, most: int = MAX_ERROR_LENGTH) -> str:
-    """A text that may hold what a caller sent: short enough, and with nothing that UTF-8 cannot say."""
+    """Return a text that may hold parts of the request, shortened and valid in UTF-8."""
     text = str(value)[: most + 1].encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def problem_response(error: IsolaneError) -> JsonResponse:
-    """A problem outside of DRF's views."""
+    """Return a problem response, outside of DRF's views."""
     return JsonResponse(
         problem(error),
         status=error.http_status,
@@ -63,7 +63,7 @@ def problem_response(error: IsolaneError) -> JsonResponse:
 
 
 def exception_handler(raised: Exception, context: dict[str, Any]) -> Response | None:
-    """Render what a DRF view raised; the unexpected goes on to Django, which logs it and answers 500."""
+    """Render an error of a DRF view; unexpected ones go on to Django, which logs them and answers 500."""
     match raised:
         case exceptions.ValidationError():
             errors = list(islice(_flatten(raised.detail), MAX_ERRORS))
@@ -89,12 +89,12 @@ def exception_handler(raised: Exception, context: dict[str, Any]) -> Response | 
 
 
 def database_away() -> Unavailable:
-    """What a caller hears while PostgreSQL is away."""
+    """Return the error for a database that does not answer."""
     return Unavailable("The database does not answer; try again in a few seconds.")
 
 
 def means_database_away(error: BaseException | None) -> bool:
-    """Say whether PostgreSQL is behind it: a session that could not be kept, Django tells as one that is gone."""
+    """Return True if a database error is among the causes; Django reports a session it cannot save as deleted."""
     while error is not None:
         if isinstance(error, OperationalError | InterfaceError):
             return True
@@ -103,12 +103,12 @@ def means_database_away(error: BaseException | None) -> bool:
 
 
 def csrf_failed() -> CsrfFailed:
-    """What a browser hears that sent no valid CSRF token."""
+    """Return the error for a missing or invalid CSRF token."""
     return CsrfFailed("The CSRF token is missing or not valid; load the page again and repeat.")
 
 
 def too_large() -> TooLarge:
-    """What a caller hears who sends more than Django reads into memory."""
+    """Return the error for a request that is larger than Django's limit."""
     return TooLarge(
         f"The request is too large; send at most {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes."
     )
@@ -124,7 +124,7 @@ def _response(error: IsolaneError, **extra: Any) -> Response:
 
 
 def headers_of(error: IsolaneError) -> dict[str, str]:
-    """What a refusal says beside its body."""
+    """Return the headers of a problem response."""
     headers = {"Retry-After": str(error.retry_after_s)} if error.retryable else {}
     if error.http_status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="isolane"'
@@ -144,7 +144,7 @@ def _from_drf(raised: exceptions.APIException) -> Response:
 
 
 def _flatten(detail: Any, path: str = "") -> Iterator[dict[str, str]]:
-    """From DRF's nested errors to a list of field and sentence."""
+    """Flatten DRF's nested errors to fields and sentences."""
     if isinstance(detail, dict):
         for key, value in detail.items():
             name = "" if key == "non_field_errors" else str(key)
@@ -156,9 +156,9 @@ def _flatten(detail: Any, path: str = "") -> Iterator[dict[str, str]]:
         yield {"field": echo(path or "body"), "detail": echo(detail)}
 
 
-# --- Django's own handlers, for what never reaches a DRF view
+# --- Django's own handlers, for errors outside of DRF views
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer 400, or 413 to what is too large; 503 if it is not the caller's fault."""
+    """Answer 400; 413 for a request that is too large; 503 if the database does not answer."""
     if isinstance(exception, RequestDataTooBig):
         return problem_response(too_large())
     if means_database_away(exception):
@@ -172,7 +172,7 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer 403 to a form without a valid CSRF token; the reason may name hosts and stays inside."""
+    """Answer 403 to a form without a valid CSRF token; the reason may name hosts and is not shown."""
     return problem_response(csrf_failed())
 
 
@@ -182,7 +182,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500, or 503 while the database is away, without a word of what happened inside; the log has it."""
+    """Answer 500, or 503 while the database does not answer, without internal details; the log has them."""
     if means_database_away(sys.exception()):  # Django calls this while it handles the error
         return problem_response(database_away())
     return problem_response(IsolaneError("The error was logged; try again, or ask the operator."))

@@ -1,8 +1,8 @@
-"""The id of a request: the caller's own if it is usable, else a new one; in the answer and on every log line.
+"""The id of a request: the caller's own if it is valid, else a new one; in the response and on every log line.
 
-Timing: request-time. Model: sync, in a thread; the id is in the context of that thread until the answer is made.
-Guarantee: every answer carries the id, refusals and errors too, as long as this is the outermost middleware.
-Failure: none of its own; what is no usable id is replaced.
+Timing: request-time. Model: sync, in a thread; the id is in the context of that thread until the response is ready.
+Guarantee: every response has the id, also errors, as long as this is the outermost middleware.
+Failure: none of its own; an invalid id is replaced.
 """
 
 import re
@@ -18,13 +18,13 @@ _CURRENT: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class RequestIdMiddleware:
-    """Sets request.request_id."""
+    """Set request.request_id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer under the request's id."""
+        """Return the response with the request's id."""
         request_id = usable_id(request.headers.get(HEADER, ""))
         request.request_id = request_id  # type: ignore[attr-defined]  # ours
         token = _CURRENT.set(request_id)
@@ -37,10 +37,10 @@ class RequestIdMiddleware:
 
 
 def usable_id(sent: str) -> str:
-    """The id that was sent, or a new one."""
+    """Return the id that was sent if it is valid, else a new one."""
     return sent if USABLE.match(sent) else uuid4().hex
 
 
 def current_request_id() -> str:
-    """The id of the request that this thread answers; empty outside of requests."""
+    """Return the id of the current request; empty outside of requests."""
     return _CURRENT.get()

@@ -1,14 +1,14 @@
-"""Values that were published as samples, so that everybody knows them. Pure."""
+"""Sample values that were published, and so are no secrets. Pure."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
-PASSWORD = "change-me"  # noqa: S105 - what stood in the sample as every password, and at the start of SECRET_KEY
+PASSWORD = "change-me"  # noqa: S105 - every password of the sample, and the start of its SECRET_KEY
 ENCRYPTION_KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 
 def sample_in(variable: str, value: str) -> str:
-    """The published value that this variable holds; empty if it holds none."""
+    """Return the published value that this variable holds; empty if there is none."""
     look = _LOOKS.get(variable)
     return look(value) if look and value else ""
 
@@ -22,7 +22,7 @@ def _address(value: str) -> str:
         password = unquote(urlsplit(value).password or "")
     except ValueError:
         password = ""
-    # libpq takes other notations, too.
+    # libpq accepts other notations, too.
     return _word(password) or (PASSWORD if f"password={PASSWORD}" in value else "")
 
 

@@ -1,8 +1,8 @@
-"""Closing this process to others of the same user, who may be steps of runs.
+"""Close this process to other processes of the same user, such as steps of runs.
 
 Timing: before the first secret is read. Model: one system call, for all threads. Guarantee: from then on neither
 `/proc/<pid>/environ`, `mem` and `fd` nor a debugger opens to processes without CAP_SYS_PTRACE, and no core dump is
-written; a program that is exec'd starts open again. Failure: where there is no such call, nothing happens.
+written; after an exec the process is open again. Failure: without such a system call, nothing happens.
 """
 
 import ctypes
@@ -12,6 +12,6 @@ _PR_SET_DUMPABLE = 4
 
 
 def close_to_others() -> None:
-    """Make this process not dumpable; as often as you like."""
+    """Make this process not dumpable; repeatable."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The checks of `make lint` that need Django: missing migrations, and deployment checks with production settings.
+"""The part of `make lint` that needs Django: missing migrations, system checks with production settings, OpenAPI.
 
 Timing: once, for developers.
 Model: sync, one process after the other.
@@ -39,9 +39,11 @@ def production_environment() -> dict[str, str]:
 def _stand_ins() -> dict[str, str]:
     password = token_urlsafe(24)
     return {
-        # Without the owner no check has a reason to look for a server.
+        # Without the owner no command tries to connect to a server.
         "DATABASE_URL": f"postgresql://isolane_login:{password}@db.example.com/isolane",
+        "DATABASE_WORKER_URL": f"postgresql://isolane_worker:{password}@db.example.com/isolane",
         "REDIS_URL": f"rediss://isolane_web:{password}@broker.example.com:6379/0",
+        "ISOLANE_CACHE_URL": f"rediss://:{password}@cache.example.com:6379/0",
         "SECRET_KEY": token_urlsafe(50),
         "ENCRYPTION_KEYS": Fernet.generate_key().decode(),
     }

@@ -192,7 +192,7 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Isolane",
     "VERSION": "1",
-    "DESCRIPTION": "Submit and follow executions. The tenant is the host name's, or the API key's.",
+    "DESCRIPTION": "Submit and follow runs. The tenant is that of the host name, or that of the API key.",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],

@@ -1,9 +1,15 @@
 """The resources app."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class ResourcesConfig(AppConfig):
-    """What a run uses and where it lives; its tables lie in the tenant's schema."""
+    """Resources and runtimes of runs; the tables are in the tenant's schema."""
 
     name = "resources"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        import_module("resources.checks")

@@ -1,4 +1,4 @@
-"""From a request to its scope: the tenant of the host name or of the API key, or the platform for its admin.
+"""Find the caller of a request and enter its scope: the tenant of host name or API key, or the platform for its admin.
 
 Timing: request-time.
 Model: sync, in a thread.
@@ -29,26 +29,26 @@ from tenants.selectors import membership_of, tenant_by_host
 from tenants.services.api_keys import invalid_key
 from tenants.statuses import TenantStatus
 
-# The tenant of an unknown host name: without members and keys, so the answer is that of any other tenant's host.
+# The tenant of unknown host names: it has no members and no keys, so such a host looks like any other tenant's.
 NO_TENANT = TenantRef(id=0, schema="", status=TenantStatus.ACTIVE)
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)
 
 
 class ScopeMiddleware:
-    """Sets request.caller and enters the scope; behind authentication, which needs the login role."""
+    """Set request.caller and enter the scope; runs after authentication, which needs the login role."""
 
     def __init__(self, get_response: Handler) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer, or refuse with a problem."""
+        """Return the response, or a problem."""
         try:
             return self._answer(request)
         except IsolaneError as error:
             return problem_response(error)
         except (OperationalError, InterfaceError) as error:
-            # One line for each refusal: a trace adds nothing to the reason.
+            # One line: a trace would add nothing to the reason.
             logger.error("the database: %s", error, extra={"event": "DATABASE_AWAY"})  # noqa: TRY400
             return problem_response(database_away())
 
@@ -76,20 +76,20 @@ class ScopeMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Show a page to a person who signs in too often; Django calls this when a view has raised."""
+        """Return the page for too many attempts to sign in; Django calls this when a view has raised."""
         if isinstance(exception, TooManyAttempts):
             return too_many_attempts(request.path, exception)
         return None
 
 
 class ConnectionMiddleware:
-    """Gives the connection back before the answer is sent: a slow reader must not keep it."""
+    """Give the connection back before the response is sent: a slow reader must not keep it."""
 
     def __init__(self, get_response: Handler) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer; wraps everything that may need a connection."""
+        """Return the response; this is outside of everything that needs a connection."""
         try:
             return self._get_response(request)
         finally:
@@ -97,7 +97,7 @@ class ConnectionMiddleware:
 
 
 def host_of(request: HttpRequest) -> str:
-    """Return the host name that the caller used, without its port."""
+    """Return the host name of the request, without its port."""
     try:
         return split_domain_port(request.get_host())[0]
     except DisallowedHost:
@@ -110,7 +110,7 @@ def is_base_host(host: str) -> bool:
 
 
 def _program(request: HttpRequest) -> Caller | None:
-    """Return the caller of an API key, if one was sent."""
+    """Return the caller of the API key, if one was sent."""
     authorization = request.headers.get("Authorization", "")
     if not authorization:
         return None
@@ -125,12 +125,12 @@ def _caller(
 ) -> Caller | None:
     if program is not None:
         if tenant is not None and tenant.id != program.tenant.id:
-            # The same answer as for an unknown key: it reveals nothing about other tenants.
+            # The same error as for an unknown key: it reveals nothing about other tenants.
             raise invalid_key()
-        # A program has no user; a session that it sends along must not be read in the tenant's scope.
+        # A program has no user; a session cookie that it sends must not be read in the tenant's scope.
         request.user = AnonymousUser()
         return program
-    # Read now, still in the login role: a tenant's role may not see users.
+    # Read now, as the login role: a tenant's role may not see users.
     user = request.user
     if tenant is None or not user.is_authenticated:
         return None

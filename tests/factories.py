@@ -21,7 +21,7 @@ from executions.placement.registry import register, store_catalogue
 from executions.semantics.attempt_record import AttemptRecord
 from executions.services.publishing import publish
 from executions.states import TicketState
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from isolane.protocol import NodeDescription, dump
@@ -98,8 +98,9 @@ def make_run(tenant: TenantRef, *keys: str, uses: str = WORK, **inputs: Any) -> 
     with tenant_scope(tenant):
         number = publish(document(*keys, uses=uses)).number
     run = submit(
-        tenant=tenant, blueprint="flow", version=number, inputs=inputs, requested_by="tests", seed=7
-    )
+        tenant,
+        RunRequest(blueprint="flow", version=number, inputs=inputs, requested_by="tests", seed=7),
+    ).execution
     return run.id
 
 
@@ -117,13 +118,11 @@ def start(
     with tenant_scope(tenant):
         number = publish({"name": "flow", "steps": numbered, **fields}).number
     run = submit(
-        tenant=tenant,
-        blueprint="flow",
-        version=number,
-        inputs=given or {},
-        requested_by="tests",
-        seed=7,
-    )
+        tenant,
+        RunRequest(
+            blueprint="flow", version=number, inputs=given or {}, requested_by="tests", seed=7
+        ),
+    ).execution
     return place(tenant, run.id, machine)
 
 

@@ -22,7 +22,7 @@ from executions.placement.models import Ticket
 from executions.placement.registry import living
 from executions.services.publishing import publish
 from executions.states import TERMINAL_EXECUTION, ExecutionState
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from tenants.models import Quota
 from tenants.provisioner import work_off
 from tenants.provisioning import migrate
@@ -99,7 +99,9 @@ class Platform(Contender):
 
     def _submit(self, tenant: TenantRef, steps: int) -> UUID:
         blueprint = self._document(steps)["name"]
-        return submit(tenant=tenant, blueprint=blueprint, inputs={}, requested_by="bench").pk
+        return submit(
+            tenant, RunRequest(blueprint=blueprint, inputs={}, requested_by="bench")
+        ).execution.pk
 
     def _document(self, steps: int) -> dict[str, Any]:
         links = [

@@ -1,4 +1,4 @@
-"""Refusals of a blueprint's text, as problems: where the text does not fit, for programs such as editors."""
+"""Problems of a blueprint's text, with the path and line that editors need."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from executions.blueprints.errors import BlueprintError
 from foundation.problems import MAX_DETAIL_LENGTH, echo
 
 
-class PlacedProblems(APIView):
-    """A view that takes a blueprint's text; a problem with that has path and line beside its sentence."""
+class BlueprintProblemsMixin(APIView):
+    """A view that accepts a blueprint's text and reports where it does not fit."""
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Add them to what every problem has."""
+        """Add path and line to the problem."""
         response = super().handle_exception(exc)
         if isinstance(exc, BlueprintError):
             response.data["errors"] = [_entry(exc)]

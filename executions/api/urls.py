@@ -15,7 +15,7 @@ from executions.api.views.blueprints import (
 from executions.api.views.executions import CancelView, ExecutionsView, ExecutionView, ReplayView
 from executions.api.views.history import CostsView, EventsView, ExplanationView, LogsView
 from executions.api.views.resource_records import AbandonView, LedgerView, UncleanView
-from executions.api.views.resource_tests import ResourceCheckView
+from executions.api.views.resource_tests import ResourceTestView
 
 urlpatterns = [
     path("executions", ExecutionsView.as_view(), name="executions"),
@@ -41,7 +41,7 @@ urlpatterns = [
     path("blueprints/<str:name>", BlueprintView.as_view(), name="blueprint"),
     path("blueprints/<str:name>/versions/<int:number>", VersionView.as_view(), name="version"),
     path("blueprints/<str:name>/diff", DiffView.as_view(), name="diff"),
-    path("resources/<str:name>/test", ResourceCheckView.as_view(), name="test-resource"),
+    path("resources/<str:name>/test", ResourceTestView.as_view(), name="test-resource"),
     path("nodes", NodesView.as_view(), name="nodes"),
     path("blueprint-schema", BlueprintSchemaView.as_view(), name="blueprint-schema"),
 ]

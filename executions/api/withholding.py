@@ -1,4 +1,4 @@
-"""A run without its data: what is left for those who may know how it stands and may not look into it. Pure."""
+"""A run without its data, for those who may see its state and not its contents. Pure."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from executions.explain.status import RunStatus
 from executions.states import ExecutionState
 
-# Of a run and of its steps: what may hold a tenant's data.
+# Fields of a run and of its steps that may hold a tenant's data.
 WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "question", "message", "cause"})
-# Of an event: what the platform itself says.
+# Names in an event's data whose values the platform itself writes.
 EVENT_DATA = frozenset({
     "approval", "attempt", "by", "code", "epoch", "fraction", "last_log", "lines", "ms", "reason", "recovering",
     "retry_s", "unbilled", "until", "wake_s", "what", "worker",
@@ -16,27 +16,27 @@ EVENT_DATA = frozenset({
 
 
 def run_without_data(body: dict[str, Any]) -> dict[str, Any]:
-    """A run as it is rendered, without what steps were given, gave back or said."""
+    """Return a rendered run without inputs, outputs and messages of its steps."""
     shown = _without_data(body)
-    if _is_platforms_word(body["state"], body["code"]):
+    if _is_platform_message(body["state"], body["code"]):
         shown["message"] = body["message"]
     return {**shown, "steps": [_without_data(step) for step in body["steps"]]}
 
 
 def event_without_data(event: dict[str, Any]) -> dict[str, Any]:
-    """An event as it is rendered, with the platform's own words only."""
+    """Return a rendered event with the platform's own values only."""
     data = {name: value for name, value in event["data"].items() if name in EVENT_DATA}
     return {**event, "data": data}
 
 
-def standing_without_data(run: RunStatus) -> RunStatus:
-    """How a run stands, without what steps asked or said."""
-    message = run.message if _is_platforms_word(run.state, run.code) else ""
+def status_without_data(run: RunStatus) -> RunStatus:
+    """Return a run's status without questions and messages of its steps."""
+    message = run.message if _is_platform_message(run.state, run.code) else ""
     return replace(run, message=message, question="")
 
 
-def _is_platforms_word(state: str, code: str) -> bool:
-    """Of a message. Why a run waits is; how it ends may be a step's, and is known before its context is gone."""
+def _is_platform_message(state: str, code: str) -> bool:
+    """Return True if the platform wrote the message: the reason to wait is; the reason of an end may be a step's."""
     return state == ExecutionState.QUEUED and not code
 
 

@@ -1,27 +1,9 @@
 """Workers and waiting runs of all tenants; to read only."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 
 from executions.placement.models import Ticket, Worker
-
-
-class ReadOnlyAdmin(admin.ModelAdmin[Any]):
-    """The platform writes these rows; people look."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """No."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """No."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """No."""
-        return False
+from foundation.admin import ReadOnlyAdmin
 
 
 @admin.register(Worker)

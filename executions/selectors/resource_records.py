@@ -1,4 +1,4 @@
-"""Reading what runs had of their resources, in the tenant entered."""
+"""The ledger of runs' resources, in the tenant entered."""
 
 from dataclasses import dataclass
 
@@ -22,22 +22,22 @@ class Balance:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is left of what was allocated."""
+        """True if everything that was allocated is gone."""
         return self.allocated == self.disposed
 
 
 def records(run: Execution, *, after: int = 0) -> QuerySet[ResourceRecord]:
-    """The handles and issued things of a run, since the record with this id."""
+    """Return the records of a run after the one with this id."""
     return ResourceRecord.objects.filter(execution_id=run.pk, id__gt=after).order_by("id")
 
 
 def balance(run: Execution) -> Balance:
-    """What was allocated and what became of it."""
+    """Return the totals of a run's ledger."""
     return balance_of(ResourceRecord.objects.filter(execution_id=run.pk))
 
 
 def balance_of(found: QuerySet[ResourceRecord]) -> Balance:
-    """The same of any records."""
+    """Return the totals of these records."""
     counted = dict(found.order_by().values_list("ended").annotate(Count("id")))
     still_open, failed = (
         counted.pop(Disposition.OPEN.value, 0),
@@ -54,7 +54,7 @@ def balance_of(found: QuerySet[ResourceRecord]) -> Balance:
 
 
 def unclean(reach: Reach = None) -> QuerySet[ResourceRecord]:
-    """What runs that have ended still have at far sides, the oldest first; the sweeper is at it."""
+    """Return open records of runs that have ended, the oldest first; the sweeper still tries to revoke them."""
     found = ResourceRecord.objects.filter(
         closed_at__isnull=True, execution__state__in=sorted(TERMINAL_EXECUTION)
     ).select_related("execution")
@@ -63,6 +63,6 @@ def unclean(reach: Reach = None) -> QuerySet[ResourceRecord]:
     return found.order_by("opened_at", "id")
 
 
-def unclean_total(left: QuerySet[ResourceRecord]) -> int:
-    """How many runs that is."""
-    return left.order_by().values("execution_id").distinct().count()
+def unclean_total(leftovers: QuerySet[ResourceRecord]) -> int:
+    """Count the runs of these records."""
+    return leftovers.order_by().values("execution_id").distinct().count()

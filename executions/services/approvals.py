@@ -11,7 +11,8 @@ from uuid import UUID
 from executions.models import Approval, ApprovalState, Step
 from executions.placement.models import Due, DueKind, Ticket
 from executions.selectors.active_run import StoredRun, read_run, restore_run
-from executions.selectors.executions import Reach, approval, find_execution, no_execution, parse_id
+from executions.selectors.approvals import approval
+from executions.selectors.executions import Reach, find_execution, no_execution, parse_id
 from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
 from executions.semantics.masking import MASK

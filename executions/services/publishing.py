@@ -1,4 +1,4 @@
-"""Publishing blueprints, and reading what was published, in the tenant entered."""
+"""Check, publish and compare blueprints, in the tenant entered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ from executions.blueprints.writing import as_yaml, unified_diff
 from executions.models import Blueprint, BlueprintVersion
 from executions.placement.models import Catalogue
 from executions.placement.registry import NoWorkerYet, current_offer
+from executions.selectors.blueprints import blueprint_version
 from executions.submission.bounded_work import bounded_work
-from foundation.errors import NotFound
 from resources.selectors import definitions
 from tenants.scope import platform_scope
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """What a push came to."""
+    """The version that a document was published as."""
 
     name: str
     number: int
-    is_new: bool
+    is_new: bool  # False if the same content was published before
 
 
 def publish(document: dict[str, Any]) -> Published:
-    """Check and store a document that was read; the same content again is no new version."""
+    """Check a parsed document and store it; unchanged content does not become a new version."""
     nodes = catalogue_nodes()
     with bounded_work():
         check_document(document, nodes)
@@ -43,7 +43,7 @@ def publish(document: dict[str, Any]) -> Published:
 
 
 def validate_text(text: str) -> dict[str, Any]:
-    """Read and check a text as for publishing; refusals say path and line."""
+    """Parse and check a text as for publishing; errors name path and line."""
     nodes = catalogue_nodes()
     with bounded_work():
         source = read(text)
@@ -61,7 +61,7 @@ def _check_resources(declared: Sequence[DeclaredResource]) -> None:
 
 
 def catalogue_nodes() -> dict[str, NodeInfo]:
-    """The nodes that a run submitted now can use; empty until a worker has described its own."""
+    """Return the nodes that a run submitted now can use; empty until a worker has described its nodes."""
     try:
         with platform_scope():
             offered = Catalogue.objects.get(version=current_offer().catalogue)
@@ -70,33 +70,21 @@ def catalogue_nodes() -> dict[str, NodeInfo]:
     return nodes_of(offered.nodes)
 
 
-def version(name: str, number: int | None = None) -> BlueprintVersion:
-    """A published version, the newest unless said otherwise."""
-    versions = BlueprintVersion.objects.select_related("blueprint").filter(blueprint__name=name)
-    if number is not None:
-        versions = versions.filter(number=number)
-    found = versions.order_by("-number").first()
-    if found is None:
-        wanted = name if number is None else f"{name}@{number}"
-        raise NotFound(f"There is no blueprint {wanted!r}; publish one first.", field="blueprint")
-    return found
-
-
 def diff(name: str, old: int, new: int) -> str:
-    """What changed from one version to another, as a unified diff of YAML; empty where nothing did."""
-    before, after = version(name, old), version(name, new)
+    """Return a unified diff of two versions as YAML; empty if nothing changed."""
+    before, after = blueprint_version(name, old), blueprint_version(name, new)
     with bounded_work():
         return unified_diff(before.content, after.content, (str(before), str(after)))
 
 
 def source_of(version: BlueprintVersion) -> str:
-    """A version as YAML, always the same for the same content."""
+    """Return a version as YAML; the same content always gives the same text."""
     with bounded_work():
         return as_yaml(version.content)
 
 
 def store(document: dict[str, Any]) -> Published:
-    """Store a document that `validate_text` has returned."""
+    """Store a document that was checked, as the next version unless its content is stored already."""
     digest = content_hash(document)
     with transaction.atomic():
         Blueprint.objects.bulk_create([Blueprint(name=document["name"])], ignore_conflicts=True)

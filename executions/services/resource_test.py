@@ -8,7 +8,7 @@ from typing import Any
 
 from executions.models import Execution
 from executions.services.publishing import publish
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from resources.models import ResourceDefinition
 from resources.selectors import definition
 from tenants.scope import TenantRef, tenant_scope
@@ -25,13 +25,15 @@ def check_resource(
     with tenant_scope(tenant):
         published = publish(check_document(definition(name)))
     return submit(
-        tenant=tenant,
-        blueprint=published.name,
-        version=published.number,
-        inputs={},
-        requested_by=requested_by,
-        request_id=request_id,
-    )
+        tenant,
+        RunRequest(
+            blueprint=published.name,
+            version=published.number,
+            inputs={},
+            requested_by=requested_by,
+            request_id=request_id,
+        ),
+    ).execution
 
 
 def blueprint_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Submitting, replaying and cancelling executions. Services write tickets and never publish.
+"""Submit a run. Services write tickets and never publish.
 
 Timing: request-time. Model: sync. Guarantee: exactly-once; one statement writes run and ticket, or neither, and of two
 submissions with the same idempotency key one is written. Failure: bubble, as an IsolaneError with code and field.
@@ -12,23 +12,22 @@ from uuid import UUID, uuid4
 
 from django.utils.crypto import salted_hmac
 
-from executions.blueprints.plan import Plan, plan_of
+from executions.blueprints.plan import plan_of
 from executions.blueprints.schema.inputs import check_inputs
-from executions.models import Blueprint, BlueprintVersion, Execution
-from executions.models.sealing import seal, unseal
+from executions.models import Blueprint, Execution
+from executions.models.sealing import seal
 from executions.placement.registry import Offer, current_offer
+from executions.selectors.blueprints import blueprint_version
 from executions.semantics.masking import masked_inputs
 from executions.semantics.seeds import SEED_BITS
-from executions.services.publishing import version as published_version
 from executions.states import ExecutionState
 from executions.submission import idempotency
 from executions.submission.bounded_work import bounded_work
 from executions.submission.idempotency import Key, Seen
-from executions.transitions.cancel import cancel
 from executions.transitions.submit import Submission, write_submission
-from foundation.errors import Conflict, InvalidInput, NotFound, Unavailable
+from foundation.errors import Conflict, InvalidInput, Unavailable
 from isolane.protocol import ProtocolError, dump
-from resources.levels import IsolationDecision, choose
+from resources.levels import choose
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -36,27 +35,21 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 MAX_KEY = 200
 
 
-class AlreadyEnded(Conflict):
-    """A run that has ended cannot be cancelled."""
-
-    code = "already_ended"
-
-
 class IdempotencyConflict(Conflict):
-    """The same key came with something else."""
+    """The idempotency key was used with a different request."""
 
     code = "idempotency_conflict"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """What somebody asks to be run."""
+class RunRequest:
+    """A request to run a blueprint."""
 
     blueprint: str
     inputs: dict[str, Any]
     requested_by: str
-    version: int | None = None
-    seed: int | None = None
+    version: int | None = None  # the newest
+    seed: int | None = None  # a random one
     request_id: str = ""
     idempotency_key: str = ""
     replay_of: UUID | None = None
@@ -64,140 +57,91 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submitted:
-    """The run, and whether this very request made it."""
+    """The run that a request created, now or earlier."""
 
     execution: Execution
-    is_new: bool
+    is_new: bool  # False if the idempotency key was used before
 
 
-def submit(*, tenant: TenantRef, **request: Any) -> Execution:
-    """Write a run, its steps and its ticket; it starts when a slot is free. Takes the fields of a Request."""
-    return submit_once(tenant, Request(**request)).execution
+def submit(tenant: TenantRef, request: RunRequest) -> Submitted:
+    """Write a run, its steps and its ticket; it starts when a slot is free.
 
-
-def submit_once(tenant: TenantRef, request: Request) -> Submitted:
-    """The same, but a key that was used before gives the run that it made, or is refused if it came with else."""
+    Idempotent: a reused key returns the run it created; with a different request it is refused.
+    """
     _check(request)
-    digest = ""
-    if request.idempotency_key:
-        digest = _digest(request)
-        if idempotency.check(_key_of(tenant, request), digest) is not Seen.NEW:
-            # The row decides; a run that was dropped since has freed its key.
-            with tenant_scope(tenant):
-                if found := _found(request, digest):
-                    return Submitted(execution=found, is_new=False)
-    submitted = _submit(tenant, request, digest)
-    if request.idempotency_key:
-        idempotency.remember(_key_of(tenant, request), digest)
+    if not request.idempotency_key:
+        return _write(tenant, request, digest="")
+    key = Key(tenant_id=tenant.id, blueprint=request.blueprint, text=request.idempotency_key)
+    digest = _digest(request)
+    if idempotency.check(key, digest) is not Seen.NEW:
+        # The row decides: a run that was dropped meanwhile has freed its key.
+        with tenant_scope(tenant):
+            if existing := _existing(request, digest):
+                return Submitted(execution=existing, is_new=False)
+    submitted = _write(tenant, request, digest)
+    idempotency.remember(key, digest)
     return submitted
 
 
-def _key_of(tenant: TenantRef, request: Request) -> Key:
-    return Key(tenant_id=tenant.id, blueprint=request.blueprint, text=request.idempotency_key)
-
-
-def _submit(tenant: TenantRef, request: Request, digest: str) -> Submitted:
+def _write(tenant: TenantRef, request: RunRequest, digest: str) -> Submitted:
+    """Write the run, unless another run has the idempotency key."""
     with platform_scope():
         offer = current_offer()
         row = Tenant.objects.get(pk=tenant.id)
     with tenant_scope(tenant):
-        version = published_version(request.blueprint, request.version)
-        with bounded_work():
-            check_inputs(version.content, request.inputs)
-            plan = plan_of(version.content_hash, version.content)
-            submission = _submission(
-                tenant, request, version, plan, _isolation(row, plan, offer), offer, digest
-            )
-        return _written(submission, request)
-
-
-def _written(submission: Submission, request: Request) -> Submitted:
-    for _ in range(2):
-        if write_submission(submission):
-            return Submitted(execution=_row(submission), is_new=True)
-        # Another run has the key, or our own row was written over a connection that was then lost.
-        found = _found(request, submission.request_hash)
-        if found is not None and found.pk != submission.execution_id:
-            return Submitted(execution=found, is_new=False)
-        if Execution.objects.filter(pk=submission.execution_id).exists():
-            return Submitted(execution=_row(submission), is_new=True)
-        # The run that had the key was dropped between the two looks.
+        submission = _submission(row, request, offer, digest)
+        run = Execution(
+            id=submission.execution_id, seed=submission.seed, state=ExecutionState.QUEUED
+        )
+        for _ in range(2):
+            if write_submission(submission):
+                return Submitted(execution=run, is_new=True)
+            # Another run has the key, or our own row was written over a connection that was then lost.
+            existing = _existing(request, digest)
+            if existing is not None and existing.pk != run.pk:
+                return Submitted(execution=existing, is_new=False)
+            if Execution.objects.filter(pk=run.pk).exists():
+                return Submitted(execution=run, is_new=True)
+            # The run that had the key was dropped between the two statements.
     raise Unavailable("The idempotency key is being freed; send the same request again.")
 
 
-def _submission(
-    tenant: TenantRef,
-    request: Request,
-    version: BlueprintVersion,
-    plan: Plan,
-    isolation: IsolationDecision,
-    offer: Offer,
-    digest: str,
-) -> Submission:
-    execution_id = uuid4()
-    hidden = plan.sensitive_inputs & set(request.inputs)
-    return Submission(
-        execution_id=execution_id,
-        tenant_id=tenant.id,
-        version_id=version.pk,
-        plan=plan,
-        inputs=dump(masked_inputs(request.inputs, hidden)).decode(),
-        sealed_inputs=seal(execution_id, request.inputs) if hidden else None,
-        labels=dump(dict(plan.labels)).decode(),
-        seed=secrets.randbits(SEED_BITS) if request.seed is None else request.seed,
-        isolation=isolation.level,
-        isolation_reason=isolation.reason,
-        catalogue=offer.catalogue,
-        requested_by=request.requested_by,
-        request_id=request.request_id,
-        idempotency_key=request.idempotency_key,
-        key_blueprint=version.blueprint_id if request.idempotency_key else 0,
-        request_hash=digest,
-        replay_of=request.replay_of,
-    )
+def _submission(tenant: Tenant, request: RunRequest, offer: Offer, digest: str) -> Submission:
+    """Check the inputs, choose the isolation level, and mask and seal sensitive values."""
+    version = blueprint_version(request.blueprint, request.version)
+    with bounded_work():
+        check_inputs(version.content, request.inputs)
+        plan = plan_of(version.content_hash, version.content)
+        isolation = choose(
+            required=Isolation(tenant.required_isolation),
+            trusted=tenant.trusted,
+            available=offer.isolation_levels,
+            requested=Isolation(plan.isolation) if plan.isolation else None,
+        )
+        execution_id = uuid4()
+        sensitive = plan.sensitive_inputs & set(request.inputs)
+        return Submission(
+            execution_id=execution_id,
+            tenant_id=tenant.pk,
+            version_id=version.pk,
+            plan=plan,
+            inputs=dump(masked_inputs(request.inputs, sensitive)).decode(),
+            sealed_inputs=seal(execution_id, request.inputs) if sensitive else None,
+            labels=dump(dict(plan.labels)).decode(),
+            seed=secrets.randbits(SEED_BITS) if request.seed is None else request.seed,
+            isolation=isolation.level,
+            isolation_reason=isolation.reason,
+            catalogue=offer.catalogue,
+            requested_by=request.requested_by,
+            request_id=request.request_id,
+            idempotency_key=request.idempotency_key,
+            key_blueprint=version.blueprint_id if request.idempotency_key else 0,
+            request_hash=digest,
+            replay_of=request.replay_of,
+        )
 
 
-def replay(
-    tenant: TenantRef,
-    execution_id: UUID,
-    *,
-    requested_by: str,
-    request_id: str = "",
-    idempotency_key: str = "",
-) -> Submitted:
-    """Run a run's version again with its seed and inputs; steps declared deterministic must come to the same."""
-    with tenant_scope(tenant):
-        runs = Execution.objects.select_related("blueprint_version__blueprint")
-        original = runs.filter(pk=execution_id).first()
-        if original is None:
-            raise NotFound(f"There is no execution exec_{execution_id}.", field="id")
-        sealed = original.sealed_inputs
-        inputs = unseal(original.pk, bytes(sealed)) if sealed else original.inputs
-    request = Request(
-        blueprint=original.blueprint_version.blueprint.name,
-        version=original.blueprint_version.number,
-        inputs=inputs,
-        seed=original.seed,
-        requested_by=requested_by,
-        request_id=request_id,
-        idempotency_key=idempotency_key,
-        replay_of=original.pk,
-    )
-    return submit_once(tenant, request)
-
-
-def request_cancel(execution_id: UUID, *, actor: str) -> ExecutionState:
-    """Cancel a run of the tenant entered; one that runs ends within seconds."""
-    state = cancel(execution_id, message=f"Cancelled by {actor}.", actor=actor)
-    if state is None:
-        found = Execution.objects.filter(pk=execution_id).values_list("state", flat=True).first()
-        if found is None:
-            raise NotFound(f"There is no execution exec_{execution_id}.", field="id")
-        raise AlreadyEnded(f"The execution has already ended: {found}.", field="id")
-    return state
-
-
-def _check(request: Request) -> None:
+def _check(request: RunRequest) -> None:
     seed, key = request.seed, request.idempotency_key
     if seed is not None and not 0 <= seed < 2**SEED_BITS:
         raise InvalidInput(
@@ -210,26 +154,27 @@ def _check(request: Request) -> None:
         )
 
 
-def _digest(request: Request) -> str:
-    """The same request has the same digest. Keyed, since inputs may hold what nobody must guess from it."""
-    asked = [request.blueprint, request.version, request.inputs, request.seed]
+def _digest(request: RunRequest) -> str:
+    """Return a digest that equal requests share. Keyed, so that inputs cannot be guessed from it."""
+    parts = [request.blueprint, request.version, request.inputs, request.seed]
     if request.replay_of is not None:
-        asked.append(str(request.replay_of))
-    return salted_hmac("executions.request", _canonical(asked), algorithm="sha256").hexdigest()
+        parts.append(str(request.replay_of))
+    return salted_hmac("executions.request", _canonical(parts), algorithm="sha256").hexdigest()
 
 
 def _canonical(value: Any) -> bytes:
     try:
-        dump(value)  # refuses what cannot be stored
+        dump(value)  # refuses values that cannot be stored
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
     except ProtocolError as error:
         raise InvalidInput(f"inputs: {error}.", field="inputs") from None
 
 
-def _found(request: Request, digest: str) -> Execution | None:
+def _existing(request: RunRequest, digest: str) -> Execution | None:
+    """Return the run that has the request's key, if any; raise if its request was different."""
     if not request.idempotency_key:
         return None
-    # A key counts for its blueprint: who reaches only some must not learn of others' keys, nor take them.
+    # Keys count per blueprint: a caller with limited reach must neither learn of others' keys nor take them.
     named = Blueprint.objects.filter(name=request.blueprint)
     runs = Execution.objects.filter(key_blueprint__in=named.values("id"))
     found = runs.filter(idempotency_key=request.idempotency_key).first()
@@ -240,16 +185,3 @@ def _found(request: Request, digest: str) -> Execution | None:
             field="idempotency_key",
         )
     return found
-
-
-def _row(submission: Submission) -> Execution:
-    return Execution(id=submission.execution_id, seed=submission.seed, state=ExecutionState.QUEUED)
-
-
-def _isolation(tenant: Tenant, plan: Plan, offer: Offer) -> IsolationDecision:
-    return choose(
-        required=Isolation(tenant.required_isolation),
-        trusted=tenant.trusted,
-        available=offer.isolation_levels,
-        requested=Isolation(plan.isolation) if plan.isolation else None,
-    )

@@ -1,4 +1,4 @@
-"""The command's root: its groups, and how errors reach a terminal."""
+"""The root command: its groups, and the rendering of errors."""
 
 import sys
 from dataclasses import dataclass
@@ -21,80 +21,82 @@ EXIT_INTERRUPTED = 130
 
 @dataclass(frozen=True, kw_only=True)
 class CommandEntry:
-    """Where a command is found; its module is imported when it is called."""
+    """The place of a command; its module is imported when the command is called."""
 
     at: str
     help: str
     django: bool = True
-    quiet: bool = True  # logs errors alone, unless ISOLANE_LOG_LEVEL says more
+    quiet: bool = True  # log errors only, unless ISOLANE_LOG_LEVEL is set
 
 
 COMMANDS = {
     "up": CommandEntry(at="stack:up", help="Run the whole platform until Ctrl-C.", django=False),
     "demo": CommandEntry(
-        at="demo:demo", help="Run the whole platform once, for two tenants.", django=False
+        at="demo:demo", help="Run the whole platform once, with two tenants.", django=False
     ),
-    "status": CommandEntry(at="stack:status", help="Show what runs.", django=False),
+    "status": CommandEntry(at="stack:status", help="Show the running platform.", django=False),
     "down": CommandEntry(at="stack:down", help="Stop a platform started elsewhere.", django=False),
     "tenants": CommandEntry(
-        at="tenants:tenants", help="Make, list, suspend, resume, delete customers."
+        at="tenants:tenants", help="Create, list, change, suspend, resume and delete tenants."
     ),
     "api-keys": CommandEntry(
-        at="api_keys:api_keys", help="Make, list, revoke a tenant's API keys."
+        at="api_keys:api_keys", help="Create, list and revoke API keys of a tenant."
     ),
-    "admins": CommandEntry(at="admins:admins", help="Make administrators, set their passwords."),
+    "admins": CommandEntry(
+        at="admins:admins", help="Create administrators and set their passwords."
+    ),
     "run": CommandEntry(
-        at="run:run", help="Run a blueprint's file here, without any server.", django=False
+        at="run:run", help="Run a blueprint from a file here, without any server.", django=False
     ),
-    "nodes": CommandEntry(at="nodes:nodes", help="List and show what steps can use."),
+    "nodes": CommandEntry(at="nodes:nodes", help="List and show the nodes that steps can use."),
     "blueprints": CommandEntry(
-        at="blueprints:blueprints", help="Check, publish, show, compare a tenant's workflows."
+        at="blueprints:blueprints", help="Check, publish, list, show and compare blueprints."
     ),
     "executions": CommandEntry(
-        at="executions:executions", help="Submit, follow, show, replay, cancel a tenant's runs."
+        at="executions:executions", help="Submit, replay, cancel, list and show runs."
     ),
     "explain": CommandEntry(
-        at="explain:explain", help="Tell what happened in a run, in order, and why."
+        at="explain:explain", help="Explain a run: its events in order, and its status."
     ),
     "approvals": CommandEntry(
-        at="approvals:approvals", help="List, approve, reject what a tenant's runs ask people."
+        at="approvals:approvals", help="List, approve and reject questions of runs to people."
     ),
     "resources": CommandEntry(
-        at="resources:resources", help="Define, list, show, delete what a tenant's runs may use."
+        at="resources:resources", help="Define, test, list, show and delete resources of a tenant."
     ),
     "secrets": CommandEntry(
         at="secrets:secrets",
-        help="Set, list, delete a tenant's secrets; rotate the encryption key.",
+        help="Set, list and delete secrets of a tenant; rotate the encryption key.",
     ),
     "folders": CommandEntry(
         at="folders:folders",
-        help="Remove what workers have left on this machine; list what stays.",
+        help="Remove folders that workers left on this machine.",
         django=False,
     ),
     "norp": CommandEntry(
-        at="norp:norp", help="Run the NORP-006 compliance tests against the platform that runs."
+        at="norp:norp", help="Run the NORP-006 compliance tests on the running platform."
     ),
     "web": CommandEntry(at="web:web", help="Serve the API, the admin and the pages.", django=False),
     "migrate": CommandEntry(at="servers:migrate", help="Bring every schema up to date."),
     "provisioner": CommandEntry(
         at="servers:provisioner",
-        help="Make, migrate and delete tenants' schemas, until stopped.",
+        help="Create, migrate and delete tenants' schemas until stopped.",
         quiet=False,
     ),
     "flower": CommandEntry(at="flower:flower", help="Serve Flower behind a login.", django=False),
-    "keys": CommandEntry(at="keys:keys", help="Make encryption keys.", django=False),
+    "keys": CommandEntry(at="keys:keys", help="Generate encryption keys.", django=False),
 }
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is called, so that --help is quick."""
+    """A group that imports a command when it is called, so that --help is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order above."""
+        """Return the names in the order of COMMANDS."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Set Django up if the command's module needs it, then import it."""
+        """Set up Django if the command needs it, and import the command."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -105,7 +107,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them without importing any."""
+        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
@@ -117,7 +119,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command; an expected error is one line and an exit code, never a trace."""
+    """Run the command; an expected error becomes one line and an exit code, never a trace."""
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:
@@ -134,9 +136,9 @@ def main() -> None:
         _fail(str(error), EXIT_UNUSABLE)
     except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        _fail(f"PostgreSQL does not answer ({reason}); is the stack up?", EXIT_UNUSABLE)
+        _fail(f"PostgreSQL does not answer ({reason}); is the platform running?", EXIT_UNUSABLE)
     except (DataError, psycopg.DataError, UnicodeError) as error:
-        # Services check what they are given; this is for what they forgot.
+        # Services check their arguments; this catches values that they do not check.
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         _fail(f"A value does not fit: {reason}.", EXIT_FAILED)
 

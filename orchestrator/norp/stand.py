@@ -14,7 +14,8 @@ from executions.placement.dispatch import admit_and_send
 from executions.selectors.resource_records import records
 from executions.services.publishing import publish
 from executions.states import TERMINAL_EXECUTION
-from executions.submission.submit import AlreadyEnded, request_cancel, submit
+from executions.submission.cancel import AlreadyEnded, request_cancel
+from executions.submission.submit import RunRequest, submit
 from foundation.errors import Unavailable
 from orchestrator.norp.observations import LedgerEntry, RunSeen, Use
 from orchestrator.norp.probes import Document, ProbedDefinition
@@ -56,12 +57,14 @@ class Stand:
         with tenant_scope(subject.tenant):
             published = publish(document)
         run = submit(
-            tenant=subject.tenant,
-            blueprint=published.name,
-            version=published.number,
-            inputs=inputs,
-            requested_by=self._requested_by,
-        )
+            subject.tenant,
+            RunRequest(
+                blueprint=published.name,
+                version=published.number,
+                inputs=inputs,
+                requested_by=self._requested_by,
+            ),
+        ).execution
         admit_and_send(bounded=True)
         return Started(subject=subject, execution_id=run.pk)
 

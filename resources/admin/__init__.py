@@ -1,1 +1,1 @@
-"""Pages of the platform's admin for what one tenant has defined; reached from the tenant's own page."""
+"""Admin pages for resources and secrets of one tenant, linked from the tenant's page."""

@@ -1,4 +1,4 @@
-"""What operators fill in; what it means is checked by the services."""
+"""Forms for operators; the services check the values."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from resources.services.types import resource_types
 
 
 class ServiceForm(forms.Form):
-    """A form that shows what a service refuses, at the field that it names."""
+    """A form that shows an error of a service at the field that it names."""
 
     def refuse(self, error: IsolaneError) -> None:
-        """Show a refusal."""
+        """Add an error of a service."""
         named = (error.field or "").partition(".")[0].partition("[")[0]
         self.add_error(named if named in self.fields else None, error.detail)
 
@@ -26,12 +26,12 @@ class DefinitionForm(ServiceForm):
     name = forms.CharField(max_length=200, strip=False)
     type = forms.ChoiceField()
     config = forms.JSONField(
-        required=False, initial=dict, help_text="Fields of the type, without any secret."
+        required=False, initial=dict, help_text="Fields of the type. Never a secret."
     )
     secrets = forms.JSONField(
         required=False,
         initial=dict,
-        help_text='References, such as {"password": "billing-password"}, env:NAME or file:name.',
+        help_text='References to secrets, such as {"password": "billing-password"}; also env:NAME or file:name.',
     )
     scope = forms.ChoiceField(choices=DefinitionScope.choices, initial=DefinitionScope.STEP)
 
@@ -41,14 +41,14 @@ class DefinitionForm(ServiceForm):
         self.fields["type"] = forms.ChoiceField(choices=[(name, name) for name in types])
 
     def wanted(self) -> Wanted:
-        """The definition as it was written."""
+        """Return the definition that was entered."""
         given = self.cleaned_data
         empty = {name: given[name] or {} for name in ("config", "secrets")}
         return Wanted(**{**given, **empty})
 
 
 class ChangeDefinitionForm(DefinitionForm):
-    """A definition that has its name and type."""
+    """An existing definition; its name and type cannot change."""
 
     def __init__(self, *args: Any, definition: ResourceDefinition, **kwargs: Any) -> None:
         fields = ("name", "type", "config", "secrets", "scope")
@@ -59,15 +59,15 @@ class ChangeDefinitionForm(DefinitionForm):
 
 
 class SecretForm(ServiceForm):
-    """A secret; its value is never put into a page."""
+    """A secret; no page ever holds its value."""
 
     name = forms.CharField(max_length=200, strip=False)
     value = forms.CharField(
         strip=False,
         widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"}),
-        help_text=f"At least {MIN_CHARACTERS} characters. Replaces the value of a secret that exists.",
+        help_text=f"At least {MIN_CHARACTERS} characters. Replaces the value of an existing secret.",
     )
 
 
 class NoForm(ServiceForm):
-    """A question that is answered with its button."""
+    """A confirmation without fields."""

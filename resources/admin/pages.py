@@ -1,7 +1,7 @@
-"""Definitions and secrets of one tenant, in its scope, through the same services as everywhere.
+"""Admin pages for definitions and secrets of one tenant, in its scope, through the same services as the API.
 
 Timing: request-time. Model: sync views in threads. Guarantee: as the services'; no page holds the value of a secret.
-Failure: what a service refuses is shown in the form; all else bubbles.
+Failure: errors of a service are shown in the form; all others bubble.
 """
 
 from typing import Any
@@ -39,28 +39,28 @@ from tenants.statuses import TenantStatus
 
 
 class TenantPage(View):
-    """A page about one tenant, for staff with the right."""
+    """A page about one tenant, for staff with the permission."""
 
-    right = ""  # of Django's own, such as view_secret
+    right = ""  # a permission of Django, such as view_secret
     tenant: TenantRef
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Refuse who lacks the right before the tenant is looked up."""
+        """Refuse users without the permission before the tenant is looked up."""
         if not request.user.has_perm(f"resources.{self.right}"):
             raise PermissionDenied
         self.tenant = get_object_or_404(Tenant, pk=kwargs.pop("tenant_id")).ref
         if self.tenant.status not in TenantStatus.any():
-            stands = (
+            reason = (
                 f"Tenant {self.tenant.schema} is {self.tenant.status.label}; it has no resources."
             )
-            messages.error(request, stands)
+            messages.error(request, reason)
             return HttpResponseRedirect(
                 reverse("admin:tenants_tenant_change", args=[self.tenant.id])
             )
         return super().dispatch(request, *args, **kwargs)
 
     def show(self, template: str, **context: Any) -> HttpResponse:
-        """The page, within the admin."""
+        """Render the page within the admin."""
         everywhere = admin.site.each_context(self.request)
         return TemplateResponse(
             self.request,
@@ -70,7 +70,7 @@ class TenantPage(View):
 
 
 class ListPage(TenantPage):
-    """What the tenant has defined; of secrets their names."""
+    """The definitions of the tenant, and the names of its secrets."""
 
     right = "view_resourcedefinition"
 
@@ -82,7 +82,7 @@ class ListPage(TenantPage):
 
 
 class FormPage(TenantPage):
-    """A form that ends in a service."""
+    """A form that calls a service."""
 
     title = ""
     done = ""
@@ -93,7 +93,7 @@ class FormPage(TenantPage):
         return self._show(self.made_form(**names), **names)
 
     def post(self, request: HttpRequest, **names: str) -> HttpResponse:
-        """Call the service; go back to the lists, or show the form again with what is wrong."""
+        """Call the service; go back to the lists, or show the form again with the errors."""
         form = self.made_form(data=request.POST, **names)
         if not form.is_valid():
             return self._show(form, **names)
@@ -107,15 +107,15 @@ class FormPage(TenantPage):
 
     @property
     def actor(self) -> str:
-        """Who it is, for the audit trail."""
+        """Name of the user, for the audit trail."""
         return f"user:{self.request.user.get_username()}"
 
     def made_form(self, data: Any = None, name: str = "") -> ServiceForm:
-        """The form, filled in or empty."""
+        """Return the form, filled in or empty."""
         return self.form(data)
 
     def save(self, form: Any, name: str = "") -> str:
-        """Do it; returns the name of what it was done to."""
+        """Call the service; return the name of the changed object."""
         raise NotImplementedError
 
     def _show(self, form: ServiceForm, name: str = "") -> HttpResponse:
@@ -123,7 +123,7 @@ class FormPage(TenantPage):
 
 
 class AddPage(FormPage):
-    """A new definition."""
+    """The form for a new definition."""
 
     right = "add_resourcedefinition"
     title = "Add a resource"
@@ -136,14 +136,14 @@ class AddPage(FormPage):
 
 
 class ChangePage(AddPage):
-    """A definition that there is."""
+    """The form to change a definition."""
 
     right = "change_resourcedefinition"
     title = "Change the resource {name}"
     done = "The resource {name} was changed."
 
     def made_form(self, data: Any = None, name: str = "") -> ServiceForm:
-        """Filled in with what is stored."""
+        """Return the form, filled in with the stored definition."""
         try:
             with tenant_scope(self.tenant, allowed=TenantStatus.any()):
                 found = definition(name)
@@ -157,7 +157,7 @@ class ChangePage(AddPage):
 
 
 class DeletePage(FormPage):
-    """A definition that goes."""
+    """The confirmation to delete a definition."""
 
     right = "delete_resourcedefinition"
     title = "Delete the resource {name}?"
@@ -165,14 +165,14 @@ class DeletePage(FormPage):
     users_of: UsersOf = staticmethod(unrouted)
 
     def save(self, form: Any, name: str = "") -> str:
-        """Forget it."""
+        """Delete it."""
         delete_definition(self.tenant, name, actor=self.actor, users_of=self.users_of)
         return name
 
 
 @method_decorator(sensitive_post_parameters("value"), name="dispatch")
 class SetSecretPage(FormPage):
-    """A secret, new or replaced."""
+    """The form to set a secret."""
 
     right = "change_secret"
     title = "Set a secret"
@@ -186,13 +186,13 @@ class SetSecretPage(FormPage):
 
 
 class DeleteSecretPage(FormPage):
-    """A secret that goes."""
+    """The confirmation to delete a secret."""
 
     right = "delete_secret"
     title = "Delete the secret {name}?"
     done = "The secret {name} was deleted."
 
     def save(self, form: Any, name: str = "") -> str:
-        """Forget it."""
+        """Delete it."""
         delete_secret(self.tenant, name, actor=self.actor)
         return name

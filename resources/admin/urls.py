@@ -18,7 +18,7 @@ from resources.services.definitions import UsersOf
 
 
 def tenant_pages(users_of: UsersOf) -> list[URLPattern]:
-    """The pages; deleting a definition asks which blueprints use it."""
+    """Return the pages; `users_of` names the blueprints that use a definition."""
     return [
         _page("resources/", ListPage, "tenant-resources"),
         _page("resources/add/", AddPage, "tenant-resource-add"),

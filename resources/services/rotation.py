@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Model
 
 from foundation.keyring import UndecryptableError
-from resources.services.sealing import key_ring, newest_key
+from foundation.sealing import key_ring, newest_key
 
 BATCH = 100  # rows that are read at once; a sealed output may be large
 

@@ -12,12 +12,13 @@ from django.db.models import F
 
 from foundation.errors import Conflict, InvalidInput
 from foundation.keyring import UndecryptableError
+from foundation.sealing import SealBroken
 from resources.models import ResourceDefinition, Secret
 from resources.resolvers.base import SecretUnavailable, refusal_of
 from resources.resolvers.registry import parse, resolver_of
 from resources.selectors import no_secret
 from resources.services.names import check_name, is_name
-from resources.services.sealing import SecretSealBroken, seal, unseal
+from resources.services.sealing import seal, unseal
 from tenants.scope import TenantRef, tenant_scope
 from tenants.services.audit import record
 
@@ -104,7 +105,7 @@ def _opened(tenant: str, name: str, sealed: str | None) -> str:
         raise SecretUnavailable(f"There is no secret {name!r}; 'isolane secrets set' makes one.")
     try:
         return unseal(tenant, name, sealed.encode())
-    except (UndecryptableError, SecretSealBroken) as error:
+    except (UndecryptableError, SealBroken) as error:
         raise SecretUnavailable(f"The secret {name!r} cannot be opened: {error.detail}") from None
 
 

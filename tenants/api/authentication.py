@@ -1,4 +1,4 @@
-"""DRF's view of who calls; the middleware has found out."""
+"""DRF authentication: `request.auth` is the Caller that ScopeMiddleware has found."""
 
 from typing import Any
 
@@ -17,52 +17,54 @@ class ApiKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer isl_…`."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Caller] | None:
-        """A program has no user; what it may do is the key's."""
-        caller = caller_of(request)
+        """Return an anonymous user and the key's caller; None if no key was sent."""
+        caller = _found_by_middleware(request)
         return (AnonymousUser(), caller) if caller and caller.name.startswith("key:") else None
 
     def authenticate_header(self, request: Request) -> str:
-        """Make DRF answer 401, not 403, when nobody is authenticated."""
+        """Return the challenge; with one, DRF answers 401 instead of 403."""
         return 'Bearer realm="isolane"'
 
 
 class MemberSessionAuthentication(SessionAuthentication):
     """A signed-in member on the tenant's own host; checks the CSRF token."""
 
-    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        """Only members of the host's tenant count."""
-        return super().authenticate(request) if caller_of(request) else None
+    def authenticate(self, request: Request) -> tuple[Any, Caller] | None:
+        """Return the user and its caller; None unless the user is a member of the host's tenant."""
+        caller = _found_by_middleware(request)
+        authenticated = super().authenticate(request) if caller else None
+        return (authenticated[0], caller) if authenticated and caller else None
 
     def enforce_csrf(self, request: Request) -> None:
-        """Refuse with the same problem as outside of the API."""
+        """Raise the same CSRF problem as outside the API."""
         try:
             super().enforce_csrf(request)
         except PermissionDenied:
             raise csrf_failed() from None
 
 
-def caller_of(request: Request) -> Caller | None:
-    """Who calls, as found by ScopeMiddleware."""
-    return getattr(request._request, "caller", None)
+def _found_by_middleware(request: Request) -> Caller | None:
+    caller: Caller | None = getattr(request._request, "caller", None)
+    return caller
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
-    """How the OpenAPI document names it."""
+    """API keys in the OpenAPI document."""
 
     target_class = "tenants.api.authentication.ApiKeyAuthentication"
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """An HTTP bearer token."""
+        """Return an HTTP bearer scheme."""
         return {"type": "http", "scheme": "bearer", "description": "An API key of the tenant."}
 
 
 class MemberSessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself
-    """How the OpenAPI document names it."""
+    """Session cookies in the OpenAPI document."""
 
     target_class = "tenants.api.authentication.MemberSessionAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """The cookie of a signed-in member."""
+        """Return the session cookie of a signed-in member."""
         return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}

@@ -1,4 +1,4 @@
-"""Which right a view needs."""
+"""The permission that each method of a view needs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation.errors import Forbidden
-from tenants.api.authentication import caller_of
+from tenants.api.callers import authenticated_caller
 from tenants.roles import Permission
 
 if TYPE_CHECKING:
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class NeedsPermission:
-    """A view that says which right each method needs; a method that is not named is refused."""
+    """A view that declares a permission for each method; a method without one is refused."""
 
     permission_by_method: ClassVar[Mapping[str, Permission]] = {}
 
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Response:
-        """Say in the Allow header which methods there are; DRF's own answer would need rights for each."""
+        """Return the Allow header alone; DRF's own answer would need permissions for each method."""
         return Response({})
 
 
 class HasTenantPermission(BasePermission):
-    """Refuses who is not a caller of a tenant, and callers without the right."""
+    """Refuse requests without a caller, and callers without the permission."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
-        """Decide for one request."""
-        caller = caller_of(request)
+        """Return True if the caller may call this method."""
+        caller = authenticated_caller(request)
         if caller is None:
             return False
         if request.method == "OPTIONS":

@@ -7,7 +7,7 @@ from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Ticket
 from executions.services.publishing import publish
 from executions.states import TERMINAL_EXECUTION
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.waiting import wait_for
 
@@ -20,8 +20,9 @@ def start_run(
     with tenant_scope(tenant):
         version = publish({"name": "flow", "steps": numbered, **fields}).number
     run = submit(
-        tenant=tenant, blueprint="flow", version=version, inputs=given or {}, requested_by="test"
-    )
+        tenant,
+        RunRequest(blueprint="flow", version=version, inputs=given or {}, requested_by="test"),
+    ).execution
     admit_and_send()
     return run
 

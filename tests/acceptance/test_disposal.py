@@ -9,7 +9,7 @@ import redis
 from executions.models import Execution, ResourceRecord
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from resources.ledger.models import Issued
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker

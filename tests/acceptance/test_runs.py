@@ -10,7 +10,7 @@ import redis
 
 from executions.models import ExecutionEvent
 from executions.placement.models import Worker
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from resources.runtimes.folder import PREFIX
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker

@@ -16,7 +16,7 @@ from executions.placement.models import Due, Ticket
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
 from executions.states import TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from foundation.errors import NotFound
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker

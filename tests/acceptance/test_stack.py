@@ -145,7 +145,7 @@ def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
     assert result.stdout.count("Dear Ada, invoice 2 of 75.50 is not paid") == 2
     for told in ("cache.keys", "cache.user", "database.role", "database", "cache", "model"):
         assert result.stdout.count(f"│ {told} ") == 1  # in the ledger of one run
-    seen = "1 connection(s) of it in the log of the customer's PostgreSQL; left are"
+    seen = "1 connection(s) of it in the log of the customer's PostgreSQL; left:"
     left = "0 connections, 0 roles, 0 cache users, 0 cache keys"
     assert result.stdout.count(f"{seen} {left}") == 2
     assert "nothing is left running" in result.stdout

@@ -27,7 +27,7 @@ from executions.semantics.attempt import AttemptOutcome
 from executions.semantics.decisions import Checkpoint
 from executions.services.waking import wake_due
 from executions.states import TERMINAL_EXECUTION, ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed

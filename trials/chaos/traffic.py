@@ -18,7 +18,8 @@ from django.db import InterfaceError, OperationalError, connections
 from executions.models import Execution
 from executions.placement.dispatch import admit_and_send
 from executions.states import TERMINAL_EXECUTION
-from executions.submission.submit import AlreadyEnded, request_cancel, submit
+from executions.submission.cancel import AlreadyEnded, request_cancel
+from executions.submission.submit import RunRequest, submit
 from tenants.scope import TenantRef, tenant_scope
 from trials.chaos import plan
 from trials.chaos.plan import PlannedRun
@@ -75,13 +76,15 @@ class Traffic:
     def _submit(self, planned: PlannedRun) -> None:
         tenant = self._tenants[planned.tenant]
         run = submit(
-            tenant=tenant,
-            blueprint=planned.blueprint,
-            inputs={"observer": self._observer},
-            requested_by=ACTOR,
-            seed=planned.seed,
-            idempotency_key=f"chaos {planned.index}",
-        )
+            tenant,
+            RunRequest(
+                blueprint=planned.blueprint,
+                inputs={"observer": self._observer},
+                requested_by=ACTOR,
+                seed=planned.seed,
+                idempotency_key=f"chaos {planned.index}",
+            ),
+        ).execution
         self._next += 1
         self._open[run.pk] = tenant
         self.submitted.add(run.pk)

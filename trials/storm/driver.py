@@ -20,7 +20,8 @@ from executions.models import Execution, ResourceRecord, StepLog
 from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Worker
 from executions.states import TERMINAL_EXECUTION
-from executions.submission.submit import AlreadyEnded, request_cancel, submit
+from executions.submission.cancel import AlreadyEnded, request_cancel
+from executions.submission.submit import RunRequest, submit
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from trials.output import Progress
 from trials.storm.orphans import Remotes, executions_in
@@ -108,12 +109,11 @@ class RunDriver:
     def _submit(self, planned: PlannedRun) -> None:
         tenant = self._tenants[planned.tenant]
         run = submit(
-            tenant=tenant,
-            blueprint=planned.blueprint,
-            inputs={},
-            requested_by="storm",
-            seed=planned.seed,
-        )
+            tenant,
+            RunRequest(
+                blueprint=planned.blueprint, inputs={}, requested_by="storm", seed=planned.seed
+            ),
+        ).execution
         self.submitted += 1
         if planned.cancel_after is not None:
             self._cancels.append((time.monotonic() + planned.cancel_after, tenant, run.pk))

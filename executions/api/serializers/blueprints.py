@@ -1,45 +1,39 @@
-"""Blueprints and nodes on the wire."""
+"""Blueprints and nodes as JSON."""
 
 from typing import Any
 
 from rest_framework import serializers
 
-from executions.api.serializers.executions import ObjectField
 from executions.blueprints.reading import MAX_DOCUMENT_BYTES
 from executions.models import Blueprint, BlueprintVersion
-from executions.selectors.executions import versions_of
+from executions.selectors.blueprints import versions_of
 from executions.services.publishing import source_of
-from foundation.serializers import StrictSerializer
+from foundation.serializers import ObjectField, StrictSerializer
 
 
 class SourceSerializer(StrictSerializer):
-    """A blueprint as its author wrote it."""
+    """The text of a blueprint."""
 
     source = serializers.CharField(  # type: ignore[assignment]  # DRF takes fields out of the class
         max_length=MAX_DOCUMENT_BYTES, trim_whitespace=False, help_text="YAML or JSON, as text."
     )
 
 
-class BlueprintsQuerySerializer(StrictSerializer):
-    """How much of a list is wanted."""
-
-    page_size = serializers.IntegerField(min_value=1, max_value=200, required=False)
-    cursor = serializers.CharField(required=False)
-
-
 class DiffQuerySerializer(StrictSerializer):
-    """Which two versions are compared."""
+    """The two versions to compare."""
 
-    old = serializers.IntegerField(min_value=1)
-    new = serializers.IntegerField(min_value=1)
+    old = serializers.IntegerField(min_value=1, help_text="Number of the older version.")
+    new = serializers.IntegerField(min_value=1, help_text="Number of the newer version.")
 
 
 class BlueprintSerializer(serializers.ModelSerializer[Blueprint]):
-    """One blueprint as lists show it."""
+    """A blueprint in a list."""
 
-    version = serializers.IntegerField(source="newest", help_text="The newest.")
+    version = serializers.IntegerField(source="newest", help_text="Number of the newest version.")
     versions_total = serializers.IntegerField()
-    published_at = serializers.DateTimeField(help_text="When the newest was published.")
+    published_at = serializers.DateTimeField(
+        help_text="Time when the newest version was published."
+    )
 
     class Meta:
         model = Blueprint
@@ -48,7 +42,7 @@ class BlueprintSerializer(serializers.ModelSerializer[Blueprint]):
 
 
 class VersionSerializer(serializers.ModelSerializer[BlueprintVersion]):
-    """One version without its content."""
+    """A version without its content."""
 
     version = serializers.IntegerField(source="number")
 
@@ -59,7 +53,7 @@ class VersionSerializer(serializers.ModelSerializer[BlueprintVersion]):
 
 
 class VersionDetailSerializer(VersionSerializer):
-    """One version with its content."""
+    """A version with its content."""
 
     name = serializers.CharField(source="blueprint.name")
     document = ObjectField(source="content")
@@ -70,12 +64,12 @@ class VersionDetailSerializer(VersionSerializer):
         read_only_fields = fields
 
     def get_source(self, version: BlueprintVersion) -> str:
-        """The document as YAML, always the same for the same content."""
+        """The document as YAML; the same content always gives the same text."""
         return source_of(version)
 
 
 class BlueprintDetailSerializer(VersionDetailSerializer):
-    """The newest version, and which others there are."""
+    """The newest version of a blueprint, and a list of its versions."""
 
     versions = serializers.SerializerMethodField()
 
@@ -84,27 +78,29 @@ class BlueprintDetailSerializer(VersionDetailSerializer):
         read_only_fields = fields
 
     def get_versions(self, version: BlueprintVersion) -> list[dict[str, Any]]:
-        """The newest first, at most a hundred."""
+        """The newest first, at most 100."""
         return list(VersionSerializer(versions_of(version.blueprint), many=True).data)
 
 
 class ValidatedSerializer(serializers.Serializer[Any]):
-    """What was read from a source that fits."""
+    """A valid blueprint, parsed."""
 
     name = serializers.CharField()
     document = ObjectField()
     nodes_known = serializers.BooleanField(
-        help_text="Whether a worker has described its nodes; if not, names and parameters were not checked."
+        help_text="False until a worker has described its nodes; node names and parameters are not checked before."
     )
 
 
 class DiffSerializer(serializers.Serializer[Any]):
-    """What changed between two versions."""
+    """The difference between two versions."""
 
     name = serializers.CharField()
     old = serializers.IntegerField()
     new = serializers.IntegerField()
-    diff = serializers.CharField(help_text="A unified diff of YAML; empty where nothing changed.")
+    diff = serializers.CharField(
+        help_text="A unified diff of the YAML texts; empty if nothing changed."
+    )
 
 
 class NodeSerializer(serializers.Serializer[Any]):
@@ -112,13 +108,15 @@ class NodeSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     summary = serializers.CharField()
-    parameters = ObjectField(help_text="A JSON Schema.")
+    parameters = ObjectField(help_text="JSON Schema of the parameters.")
     idempotent = serializers.BooleanField()
     deterministic = serializers.BooleanField()
-    uses_key = serializers.BooleanField(help_text="Whether a far side honours its idempotency key.")
+    uses_key = serializers.BooleanField(
+        help_text="True if a remote server honours its idempotency key."
+    )
 
 
 class NodesSerializer(serializers.Serializer[Any]):
-    """All nodes, by name."""
+    """All nodes, ordered by name."""
 
     results = NodeSerializer(many=True)

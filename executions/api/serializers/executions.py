@@ -1,4 +1,4 @@
-"""Executions on the wire."""
+"""Executions and their steps as JSON."""
 
 from typing import Any, ClassVar
 
@@ -9,68 +9,70 @@ from executions.blueprints.amounts import amount_text
 from executions.models import Execution, Step
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
-from foundation.serializers import StrictSerializer
+from foundation.serializers import ObjectField, PageQuerySerializer, StrictSerializer
 from resources.levels import describe_reason
 
-MAX_LABELS = 20  # that one list is narrowed by
+MAX_LABELS = 20  # in one query
 ANY_OBJECT = {"type": "object", "additionalProperties": True}
 ANY_VALUE = {"nullable": True, "description": "Any JSON."}
 AMOUNTS = {
     "type": "object",
     "additionalProperties": {"type": "string", "format": "decimal"},
-    "description": "By kind. Amounts are text: floats round.",
+    "description": "Amounts by kind, as text, since floats are rounded.",
 }
 
 
 @extend_schema_field(ANY_OBJECT)
 class InputsField(serializers.Field[dict[str, Any], Any, Any, Any]):
-    """An object, taken as it is: DRF's own fields look at each value, which takes long where there are many."""
+    """A JSON object, not looked into: DRF's own fields visit each value, which takes long for large objects."""
 
     default_error_messages: ClassVar = {
         "not_a_dict": 'Expected a dictionary of items but got type "{input_type}".'
     }
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse all but objects."""
+        """Refuse everything that is not an object."""
         if not isinstance(data, dict):
             self.fail("not_a_dict", input_type=type(data).__name__)
         return data
 
 
 class SubmitSerializer(StrictSerializer):
-    """What it takes to submit a run."""
+    """A request to run a blueprint."""
 
-    blueprint = serializers.CharField(max_length=100, help_text="The blueprint's name.")
+    blueprint = serializers.CharField(max_length=100, help_text="Name of the blueprint.")
     version = serializers.IntegerField(
-        min_value=1, required=False, help_text="The newest if not said."
+        min_value=1, required=False, help_text="Version of the blueprint; the newest if omitted."
     )
-    inputs = InputsField(default=dict, help_text="Checked against the blueprint's schema.")
-    seed = serializers.IntegerField(min_value=0, max_value=2**SEED_BITS - 1, required=False)
+    inputs = InputsField(
+        default=dict, help_text="Inputs of the run, checked against the blueprint's schema."
+    )
+    seed = serializers.IntegerField(
+        min_value=0,
+        max_value=2**SEED_BITS - 1,
+        required=False,
+        help_text="Seed of the run's random numbers; random if omitted.",
+    )
 
 
-class ListQuerySerializer(StrictSerializer):
-    """What a list can be narrowed by."""
+class ListQuerySerializer(PageQuerySerializer):
+    """Filters of the list of runs."""
 
     state = serializers.ChoiceField(choices=ExecutionState.choices, required=False)
-    blueprint = serializers.CharField(max_length=100, required=False)
+    blueprint = serializers.CharField(
+        max_length=100, required=False, help_text="Name of a blueprint."
+    )
     label = serializers.ListField(  # type: ignore[assignment]  # DRF takes fields out of the class
         child=serializers.CharField(max_length=300),
         max_length=MAX_LABELS,
         required=False,
-        help_text="key:value; repeated, a run must carry all.",
+        help_text="A label as key:value. If repeated, a run must have all of them.",
     )
-    page_size = serializers.IntegerField(min_value=1, max_value=200, required=False)
-    cursor = serializers.CharField(required=False)
 
 
 @extend_schema_field(ANY_VALUE)
 class AnyField(serializers.JSONField):
-    """What may be any JSON."""
-
-
-@extend_schema_field(ANY_OBJECT)
-class ObjectField(serializers.JSONField):
-    """What is always an object."""
+    """Any JSON value."""
 
 
 @extend_schema_field(AMOUNTS)
@@ -78,7 +80,7 @@ class AmountsField(serializers.Field[Any, Any, dict[str, str], Any]):
     """Costs by kind."""
 
     def to_representation(self, value: Any) -> dict[str, str]:
-        """As text, as all amounts are."""
+        """Render each amount as text."""
         return {kind: amount_text(amount) for kind, amount in sorted(value.items())}
 
 
@@ -91,9 +93,9 @@ class IsolationReasonField(serializers.CharField):
 
 
 class StepSerializer(serializers.ModelSerializer[Step]):
-    """One step of a run."""
+    """A step of a run."""
 
-    inputs = AnyField(help_text="Its parameters, resolved; what is sensitive is masked.")
+    inputs = AnyField(help_text="Resolved parameters. Sensitive values are masked.")
     output = AnyField()
     recovered = serializers.SerializerMethodField()
 
@@ -104,14 +106,15 @@ class StepSerializer(serializers.ModelSerializer[Step]):
             "retry_at", "started_at", "finished_at",
         )  # fmt: skip
         read_only_fields = fields
+        extra_kwargs: ClassVar = {"retry_at": {"help_text": "Earliest time of the next attempt."}}
 
     def get_recovered(self, step: Step) -> bool:
-        """Whether another node took its place; code and message are then those of its failure."""
+        """True if the step failed and its recovery node took over; code and message describe the failure."""
         return step.state == StepState.SUCCEEDED and bool(step.code)
 
 
 class ExecutionSerializer(serializers.ModelSerializer[Execution]):
-    """One run as lists show it."""
+    """A run in a list."""
 
     id = serializers.CharField(source="public_id")
     blueprint = serializers.CharField(source="blueprint_version.blueprint.name")
@@ -130,15 +133,23 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
             "wake_at",
         )  # fmt: skip
         read_only_fields = fields
+        extra_kwargs: ClassVar = {
+            "worker": {"help_text": "Name of the worker that ran it last."},
+            "wake_at": {"help_text": "End of the wait, if the run waits without a slot."},
+        }
 
 
 class ExecutionDetailSerializer(ExecutionSerializer):
-    """One run with its values and steps; what is sensitive is masked."""
+    """A run with its values and steps. Sensitive values are masked."""
 
     inputs = ObjectField()
-    outputs = AnyField(help_text="What the blueprint's outputs came to, once it has succeeded.")
+    outputs = AnyField(
+        help_text="Outputs of the blueprint, once the run has succeeded; null if it declares none."
+    )
     variables = ObjectField()
-    question = serializers.CharField(help_text="What a person is asked, until `wake_at`.")
+    question = serializers.CharField(
+        help_text="The open question to a person; it expires at `wake_at`."
+    )
     seed = serializers.IntegerField()
     express = serializers.BooleanField()
     replay_of = serializers.SerializerMethodField()
@@ -153,5 +164,5 @@ class ExecutionDetailSerializer(ExecutionSerializer):
 
     @extend_schema_field({"type": "string", "nullable": True})
     def get_replay_of(self, run: Execution) -> str | None:
-        """The id of the run that it repeats."""
+        """Id of the run that this one repeats."""
         return f"exec_{run.replay_of}" if run.replay_of else None

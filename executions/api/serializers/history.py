@@ -1,4 +1,4 @@
-"""What happened in an execution, on the wire."""
+"""Events, log lines and costs of a run as JSON."""
 
 from typing import Any
 
@@ -13,26 +13,29 @@ from foundation.serializers import StrictSerializer
 
 PAGE = 200
 MAX_PAGE = 1000
-MAX_NUMBER = 2**63 - 1  # that PostgreSQL holds
+MAX_NUMBER = 2**63 - 1  # the largest bigint of PostgreSQL
 
 
 class SinceSerializer(StrictSerializer):
-    """Where to go on reading."""
+    """The position to read on from."""
 
     after = serializers.IntegerField(
-        min_value=0, max_value=MAX_NUMBER, default=0, help_text="The last number that was seen."
+        min_value=0,
+        max_value=MAX_NUMBER,
+        default=0,
+        help_text="Number of the last entry already read; 0 for the beginning.",
     )
     page_size = serializers.IntegerField(min_value=1, max_value=MAX_PAGE, default=PAGE)
 
 
 class LogsQuerySerializer(SinceSerializer):
-    """The same, of one step if it is named."""
+    """The position to read on from, and a filter by step."""
 
-    step = serializers.CharField(max_length=200, required=False)
+    step = serializers.CharField(max_length=200, required=False, help_text="Path of a step.")
 
 
 class EventSerializer(serializers.ModelSerializer[ExecutionEvent]):
-    """One thing that happened."""
+    """An event of a run."""
 
     class Meta:
         model = ExecutionEvent
@@ -41,7 +44,7 @@ class EventSerializer(serializers.ModelSerializer[ExecutionEvent]):
 
 
 class SentenceSerializer(serializers.ModelSerializer[ExecutionEvent]):
-    """One thing that happened, told."""
+    """An event of a run as a sentence."""
 
     text = serializers.SerializerMethodField()
 
@@ -51,12 +54,12 @@ class SentenceSerializer(serializers.ModelSerializer[ExecutionEvent]):
         read_only_fields = fields
 
     def get_text(self, event: ExecutionEvent) -> str:
-        """A sentence for people; programs decide by `kind` and the event's data."""
+        """A sentence for people; programs should use `kind` and the event's data."""
         return describe_event(event.kind, event.step, event.data)
 
 
 class LogSerializer(serializers.ModelSerializer[StepLog]):
-    """One line that a step said, or a library in it; the context gives the tenant's name."""
+    """A log line of a step, or of a library that it uses."""
 
     execution_id = serializers.SerializerMethodField()
     tenant_id = serializers.SerializerMethodField()
@@ -64,28 +67,21 @@ class LogSerializer(serializers.ModelSerializer[StepLog]):
     class Meta:
         model = StepLog
         fields = (
-            "number",
-            "at",
-            "level",
-            "execution_id",
-            "tenant_id",
-            "step",
-            "attempt",
-            "message",
-        )
+            "number", "at", "level", "execution_id", "tenant_id", "step", "attempt", "message",
+        )  # fmt: skip
         read_only_fields = fields
 
     def get_execution_id(self, line: StepLog) -> str:
-        """As the API writes ids."""
+        """Id of the run: exec_<uuid>."""
         return f"exec_{line.execution_id}"
 
     def get_tenant_id(self, _: StepLog) -> str:
-        """The name by which the tenant is known."""
-        return str(self.context["tenant_id"])
+        """Name of the tenant."""
+        return str(self.context["tenant_id"])  # given by the view
 
 
 class CostSerializer(serializers.ModelSerializer[CostRecord]):
-    """What one attempt cost of one kind."""
+    """Cost of one kind that one attempt reported."""
 
     amount = serializers.SerializerMethodField()
 
@@ -95,39 +91,43 @@ class CostSerializer(serializers.ModelSerializer[CostRecord]):
         read_only_fields = fields
 
     def get_amount(self, record: CostRecord) -> str:
-        """As text: floats round."""
+        """Amount as text, since floats are rounded."""
         return amount_text(record.amount)
 
 
-class PageSerializer(serializers.Serializer[Any]):
-    """A piece of a history that is read from its beginning."""
+class HistoryPageSerializer(serializers.Serializer[Any]):
+    """A page of a history, read from the beginning."""
 
-    after = serializers.IntegerField(help_text="Send it as `after` to read on.")
-    has_more = serializers.BooleanField(help_text="Whether there was more at the moment of asking.")
+    after = serializers.IntegerField(help_text="Send this as `after` to read the next page.")
+    has_more = serializers.BooleanField(
+        help_text="True if there were more entries when this page was read."
+    )
 
 
-class EventsSerializer(PageSerializer):
-    """Events, the oldest first."""
+class EventsSerializer(HistoryPageSerializer):
+    """Events of a run, the oldest first."""
 
     results = EventSerializer(many=True)
 
 
-class ExplanationSerializer(PageSerializer):
-    """What happened and how the run stands, the events and the rest of the same moment."""
+class ExplanationSerializer(HistoryPageSerializer):
+    """The events of a run as sentences, and its status, read at the same moment."""
 
     state = serializers.ChoiceField(choices=ExecutionState.choices)
-    now = serializers.CharField(help_text="How it stands now, and why; a sentence or two.")
+    now = serializers.CharField(
+        help_text="Status of the run and the reason for it, in a sentence or two."
+    )
     results = SentenceSerializer(many=True)
 
 
-class LogsSerializer(PageSerializer):
-    """Lines, the oldest first."""
+class LogsSerializer(HistoryPageSerializer):
+    """Log lines of a run, the oldest first."""
 
     results = LogSerializer(many=True)
 
 
-class CostsSerializer(PageSerializer):
-    """What a run cost: all of it by kind, and attempt by attempt."""
+class CostsSerializer(HistoryPageSerializer):
+    """Costs of a run: totals by kind, and the cost of each attempt."""
 
     totals = AmountsField()
     results = CostSerializer(many=True)

@@ -1,59 +1,58 @@
-"""What a run had of its resources, on the wire."""
+"""The ledger of a run's resources as JSON."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from executions.api.serializers.history import PageSerializer
+from executions.api.serializers.history import HistoryPageSerializer
 from executions.models import ResourceRecord
 from foundation.serializers import StrictSerializer
 
 
 class ResourceRecordSerializer(serializers.ModelSerializer[ResourceRecord]):
-    """One handle, or one thing that was issued at a far side."""
+    """A handle of a run, or a credential that was issued for it on a remote server."""
 
     duration_s = serializers.SerializerMethodField()
 
     class Meta:
         model = ResourceRecord
         fields: tuple[str, ...] = (
-            "resource_id",
-            "name",
-            "type",
-            "definition",
-            "step",
-            "epoch",
-            "opened_at",
-            "closed_at",
-            "ended",
-            "duration_s",
-            "error",
-        )
+            "resource_id", "name", "type", "definition", "step", "epoch", "opened_at", "closed_at", "ended",
+            "duration_s", "error",
+        )  # fmt: skip
         read_only_fields = fields
+        extra_kwargs: ClassVar = {
+            "name": {"help_text": "Name of the resource in the blueprint."},
+            "step": {
+                "help_text": "Path of the step that opened it; empty if the run's context did."
+            },
+            "ended": {"help_text": "How it ended; empty while it is open."},
+            "error": {"help_text": "Secrets are masked."},
+        }
 
     def get_duration_s(self, record: ResourceRecord) -> float | None:
-        """How long it was there; none while it is."""
+        """Seconds from opening to closing; null while it is open."""
         if record.closed_at is None:
             return None
         return round((record.closed_at - record.opened_at).total_seconds(), 6)
 
 
 class BalanceSerializer(serializers.Serializer[Any]):
-    """The ledger in numbers; a run is clean when all that was allocated is gone."""
+    """Totals of the ledger. A run is clean when everything that was allocated is gone."""
 
     allocated = serializers.IntegerField()
     disposed = serializers.IntegerField()
     open = serializers.IntegerField()
-    failed = serializers.IntegerField(help_text="What never came to be.")
+    failed = serializers.IntegerField(help_text="Number of entries that could not be allocated.")
     ended = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="How: disposed, killed with its runtime, swept after its worker was gone.",
+        help_text="Numbers by their end: disposed, killed with the runtime, or swept after the worker was lost.",
     )
     clean = serializers.BooleanField(source="is_clean")
 
 
-class LedgerSerializer(PageSerializer):
-    """All of it, the oldest first."""
+class LedgerSerializer(HistoryPageSerializer):
+    """The ledger of a run, the oldest entry first."""
 
     execution_id = serializers.CharField()
     tenant_id = serializers.CharField()
@@ -62,7 +61,7 @@ class LedgerSerializer(PageSerializer):
 
 
 class LeftoverSerializer(ResourceRecordSerializer):
-    """Something that a run which has ended still has."""
+    """An entry that is still open although its run has ended."""
 
     execution_id = serializers.CharField(source="execution.public_id")
 
@@ -72,15 +71,15 @@ class LeftoverSerializer(ResourceRecordSerializer):
 
 
 class UncleanSerializer(serializers.Serializer[Any]):
-    """Runs that have ended and are not clean."""
+    """The runs that have ended and are not clean."""
 
-    total = serializers.IntegerField(help_text="How many runs.")
-    results = LeftoverSerializer(many=True, help_text="What they have left, the oldest first.")
+    total = serializers.IntegerField(help_text="Number of runs.")
+    results = LeftoverSerializer(many=True, help_text="Their open entries, the oldest first.")
 
 
 class AbandonSerializer(StrictSerializer):
-    """What is given up."""
+    """The entry to give up."""
 
     resource_id = serializers.CharField(
-        max_length=300, help_text="As the list of unclean runs has it."
+        max_length=300, help_text="`resource_id` of an entry in the list of unclean runs."
     )

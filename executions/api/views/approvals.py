@@ -1,4 +1,4 @@
-"""Endpoints for what runs ask people: list, read, answer.
+"""Endpoints for questions of runs to people: list, read, answer.
 
 Timing: request-time. Model: sync views in threads; no request waits for a run. Guarantee: as the service's.
 Failure: bubble, as a problem.
@@ -12,8 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.callers import caller
-from executions.api.openapi import APPROVAL_NUMBER, CHECKING, EXECUTION_ID, READING, WRITING
+from executions.api.openapi import APPROVAL_NUMBER, EXECUTION_ID
 from executions.api.serializers.approvals import (
     AnswerSerializer,
     ApprovalSerializer,
@@ -21,26 +20,29 @@ from executions.api.serializers.approvals import (
 )
 from executions.models import Approval
 from executions.placement.dispatch import admit_and_send
-from executions.selectors.executions import approval, approvals, find_execution
+from executions.selectors.approvals import approval, approvals
+from executions.selectors.executions import find_execution
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
+from foundation.openapi import CHECKING, READING, WRITING
 from foundation.pagination import NewestFirst
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
-class LastAsked(NewestFirst):
-    """Pages of questions."""
+class NewestQuestionFirst(NewestFirst):
+    """Pages of questions, the newest first."""
 
     ordering = ("-asked_at", "id")
 
 
 class ApprovalsView(NeedsPermission, GenericAPIView[Approval]):
-    """All questions of the tenant's runs that the caller reaches."""
+    """The questions of runs within the caller's reach."""
 
     permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
     serializer_class = ApprovalSerializer
-    pagination_class = LastAsked
+    pagination_class = NewestQuestionFirst
     queryset = Approval.objects.none()
 
     @extend_schema(
@@ -49,7 +51,7 @@ class ApprovalsView(NeedsPermission, GenericAPIView[Approval]):
         responses={200: ApprovalSerializer(many=True), **READING},
     )
     def get(self, request: Request) -> Response:
-        """List what runs ask and asked, newest first."""
+        """List the questions that runs have asked people, the newest first."""
         query = ApprovalsQuerySerializer(data=request.query_params.dict())
         query.is_valid(raise_exception=True)
         wanted, found = query.validated_data, approvals(caller(request).blueprints)
@@ -64,7 +66,7 @@ class ApprovalsView(NeedsPermission, GenericAPIView[Approval]):
 
 
 class ApprovalView(NeedsPermission, APIView):
-    """One question of a run."""
+    """A question of a run."""
 
     permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
 
@@ -74,13 +76,13 @@ class ApprovalView(NeedsPermission, APIView):
         responses={200: ApprovalSerializer, **READING},
     )
     def get(self, request: Request, id: str, number: int) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read what a run asks or asked."""
+        """Return a question of a run."""
         run = find_execution(id, caller(request).blueprints)
         return Response(ApprovalSerializer(approval(run, number)).data)
 
 
 class AnswerView(NeedsPermission, APIView):
-    """Answering a question."""
+    """The answer to a question."""
 
     permission_by_method: ClassVar = {"POST": Permission.EXECUTION_ANSWER}
 
@@ -91,7 +93,7 @@ class AnswerView(NeedsPermission, APIView):
         responses={200: ApprovalSerializer, **WRITING, **CHECKING},
     )
     def post(self, request: Request, id: str, number: int) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Approve or reject; the run goes on when a slot is free. The same answer again changes nothing."""
+        """Approve or reject; the run continues when a slot is free. Repeating the same answer changes nothing."""
         who = caller(request)
         sent = AnswerSerializer(data=request.data)
         sent.is_valid(raise_exception=True)

@@ -1,7 +1,7 @@
-"""Endpoints for blueprints and the nodes that they use: parse, call one service, render.
+"""Endpoints for blueprints and nodes: parse, call one service, render.
 
 Timing: request-time. Model: sync views in threads. Guarantee: as the service's; versions never change.
-Failure: bubble, as a problem with the path and line of what does not fit.
+Failure: bubble, as a problem with the path and line of the error.
 """
 
 from typing import Any, ClassVar
@@ -14,13 +14,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.blueprint_problems import PlacedProblems
-from executions.api.callers import caller, require
-from executions.api.openapi import BLUEPRINT_NAME, CHECKING, READING, WRITING
+from executions.api.blueprint_problems import BlueprintProblemsMixin
 from executions.api.serializers.blueprints import (
     BlueprintDetailSerializer,
     BlueprintSerializer,
-    BlueprintsQuerySerializer,
     DiffQuerySerializer,
     DiffSerializer,
     NodesSerializer,
@@ -30,14 +27,17 @@ from executions.api.serializers.blueprints import (
 )
 from executions.blueprints.schema.published import DOCUMENT_SCHEMA
 from executions.models import Blueprint
-from executions.selectors.executions import blueprint_version, blueprints
+from executions.selectors.blueprints import blueprint_version, blueprints
 from executions.services.publishing import catalogue_nodes, diff, store, validate_text
+from foundation.openapi import CHECKING, NAME, READING, WRITING
+from foundation.serializers import PageQuerySerializer
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
-class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint]):
-    """All blueprints of the tenant that the caller reaches."""
+class BlueprintsView(NeedsPermission, BlueprintProblemsMixin, GenericAPIView[Blueprint]):
+    """The blueprints within the caller's reach."""
 
     permission_by_method: ClassVar = {
         "GET": Permission.BLUEPRINT_VIEW,
@@ -48,12 +48,12 @@ class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint])
 
     @extend_schema(
         operation_id="list_blueprints",
-        parameters=[BlueprintsQuerySerializer],
+        parameters=[PageQuerySerializer],
         responses={200: BlueprintSerializer(many=True), **READING},
     )
     def get(self, request: Request) -> Response:
-        """List blueprints, newest first."""
-        BlueprintsQuerySerializer(data=request.query_params.dict()).is_valid(raise_exception=True)
+        """List blueprints, the newest first."""
+        PageQuerySerializer(data=request.query_params.dict()).is_valid(raise_exception=True)
         page = self.paginate_queryset(blueprints(caller(request).blueprints))
         return self.get_paginated_response(BlueprintSerializer(page, many=True).data)
 
@@ -68,9 +68,9 @@ class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint])
         },
     )
     def post(self, request: Request) -> Response:
-        """Check a blueprint and publish it: 201 as the next version, 200 if it was already published."""
+        """Check a blueprint and publish it: 201 for a new version, 200 if the same content was published before."""
         document = validate_text(_source(request))
-        require(caller(request), Permission.BLUEPRINT_EDIT, document["name"])
+        caller(request).require(Permission.BLUEPRINT_EDIT, document["name"])
         published = store(document)
         version = blueprint_version(published.name, published.number)
         return Response(
@@ -81,23 +81,23 @@ class BlueprintsView(NeedsPermission, PlacedProblems, GenericAPIView[Blueprint])
 
 
 class BlueprintView(NeedsPermission, APIView):
-    """One blueprint."""
+    """A blueprint."""
 
     permission_by_method: ClassVar = {"GET": Permission.BLUEPRINT_VIEW}
 
     @extend_schema(
         operation_id="get_blueprint",
-        parameters=[BLUEPRINT_NAME],
+        parameters=[NAME],
         responses={200: BlueprintDetailSerializer, **READING, **CHECKING},
     )
     def get(self, request: Request, name: str) -> Response:
-        """Read a blueprint's newest version, and which others there are."""
+        """Return the newest version of a blueprint, and a list of its versions."""
         version = blueprint_version(name, reach=caller(request).blueprints)
         return Response(BlueprintDetailSerializer(version).data)
 
 
-class ValidateView(PlacedProblems, BlueprintView):
-    """Checking a blueprint; its address is also that of a blueprint with the name `validate`."""
+class ValidateView(BlueprintProblemsMixin, BlueprintView):
+    """The check of a blueprint; its URL is also that of a blueprint named `validate`."""
 
     permission_by_method: ClassVar = {
         "GET": Permission.BLUEPRINT_VIEW,
@@ -106,7 +106,7 @@ class ValidateView(PlacedProblems, BlueprintView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request, name: str = "validate") -> Response:
-        """Read the blueprint of that name."""
+        """Return the blueprint named `validate`."""
         return super().get(request, name)
 
     @extend_schema(
@@ -115,41 +115,41 @@ class ValidateView(PlacedProblems, BlueprintView):
         responses={200: ValidatedSerializer, **WRITING, **CHECKING},
     )
     def post(self, request: Request) -> Response:
-        """Check a blueprint as for publishing, and store nothing."""
+        """Check a blueprint as for publishing, without storing it."""
         document = validate_text(_source(request))
-        require(caller(request), Permission.BLUEPRINT_EDIT, document["name"])
+        caller(request).require(Permission.BLUEPRINT_EDIT, document["name"])
         known = bool(catalogue_nodes())
         return Response({"name": document["name"], "document": document, "nodes_known": known})
 
 
 class VersionView(NeedsPermission, APIView):
-    """One version of a blueprint."""
+    """A version of a blueprint."""
 
     permission_by_method: ClassVar = {"GET": Permission.BLUEPRINT_VIEW}
 
     @extend_schema(
         operation_id="get_blueprint_version",
-        parameters=[BLUEPRINT_NAME],
+        parameters=[NAME],
         responses={200: VersionDetailSerializer, **READING, **CHECKING},
     )
     def get(self, request: Request, name: str, number: int) -> Response:
-        """Read a version; it never changes."""
+        """Return a version of a blueprint; versions never change."""
         version = blueprint_version(name, number, caller(request).blueprints)
         return Response(VersionDetailSerializer(version).data)
 
 
 class DiffView(NeedsPermission, APIView):
-    """Two versions of a blueprint."""
+    """The difference between two versions of a blueprint."""
 
     permission_by_method: ClassVar = {"GET": Permission.BLUEPRINT_VIEW}
 
     @extend_schema(
         operation_id="diff_blueprint",
-        parameters=[BLUEPRINT_NAME, DiffQuerySerializer],
+        parameters=[NAME, DiffQuerySerializer],
         responses={200: DiffSerializer, **READING, **CHECKING},
     )
     def get(self, request: Request, name: str) -> Response:
-        """Say what changed from one version to another."""
+        """Return the difference between two versions."""
         blueprint_version(name, reach=caller(request).blueprints)
         query = DiffQuerySerializer(data=request.query_params.dict())
         query.is_valid(raise_exception=True)
@@ -158,13 +158,13 @@ class DiffView(NeedsPermission, APIView):
 
 
 class NodesView(NeedsPermission, APIView):
-    """The catalogue."""
+    """The nodes that steps can use."""
 
     permission_by_method: ClassVar = {"GET": Permission.BLUEPRINT_VIEW}
 
     @extend_schema(operation_id="list_nodes", responses={200: NodesSerializer, **READING})
     def get(self, request: Request) -> Response:
-        """List the nodes that a run submitted now can use; none until a worker has described its own."""
+        """List the nodes that a run submitted now can use; empty until a worker has described its nodes."""
         nodes = sorted(catalogue_nodes().values(), key=lambda node: node.name)
         return Response(NodesSerializer({"results": nodes}).data)
 
@@ -178,7 +178,7 @@ class BlueprintSchemaView(NeedsPermission, APIView):
         operation_id="get_blueprint_schema", responses={200: OpenApiTypes.OBJECT, **READING}
     )
     def get(self, request: Request) -> Response:
-        """Read the schema that every blueprint must fit, for editors."""
+        """Return the JSON Schema of blueprints, for editors."""
         return Response(DOCUMENT_SCHEMA)
 
 

@@ -12,8 +12,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from executions.api.callers import caller, require
-from executions.api.openapi import CHECKING, EXECUTION_ID, IDEMPOTENCY_KEY, READING, WRITING
+from executions.api.openapi import EXECUTION_ID, IDEMPOTENCY_KEY
 from executions.api.serializers.executions import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -23,15 +22,18 @@ from executions.api.serializers.executions import (
 from executions.models import Execution
 from executions.placement.dispatch import admit_and_send
 from executions.selectors.executions import execution, executions, find_execution, labelled
-from executions.submission.submit import Request as RunRequest
-from executions.submission.submit import replay, request_cancel, submit_once
+from executions.submission.cancel import request_cancel
+from executions.submission.replay import replay
+from executions.submission.submit import RunRequest, submit
+from foundation.openapi import CHECKING, READING, WRITING
 from foundation.request_ids import current_request_id
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
 class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
-    """All runs of the tenant that the caller reaches."""
+    """The runs within the caller's reach."""
 
     permission_by_method: ClassVar = {
         "GET": Permission.EXECUTION_VIEW,
@@ -46,7 +48,7 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
         responses={200: ExecutionSerializer(many=True), **READING},
     )
     def get(self, request: Request) -> Response:
-        """List runs, newest first."""
+        """List runs, the newest first."""
         wanted = _list_query(request)
         found = executions(caller(request).blueprints)
         if state := wanted.get("state"):
@@ -70,25 +72,25 @@ class ExecutionsView(NeedsPermission, GenericAPIView[Execution]):
         },
     )
     def post(self, request: Request) -> Response:
-        """Submit a run; it starts when a slot is free. Answers at once: 202, or 200 if its key was used before."""
+        """Submit a run; it starts when a slot is free. Returns 202, or 200 if the idempotency key was used before."""
         who = caller(request)
         sent = SubmitSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        require(who, Permission.EXECUTION_RUN, sent.validated_data["blueprint"])
-        asked = RunRequest(
+        who.require(Permission.EXECUTION_RUN, sent.validated_data["blueprint"])
+        run_request = RunRequest(
             **sent.validated_data,
             requested_by=who.name,
             request_id=current_request_id(),
             idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
-        submitted = submit_once(who.tenant, asked)
+        submitted = submit(who.tenant, run_request)
         return submitted_response(
             submitted.execution.public_id, request.path, is_new=submitted.is_new
         )
 
 
 class ExecutionView(NeedsPermission, GenericAPIView[Execution]):
-    """One run of the tenant."""
+    """A run."""
 
     permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
     serializer_class = ExecutionDetailSerializer
@@ -99,12 +101,12 @@ class ExecutionView(NeedsPermission, GenericAPIView[Execution]):
         responses={200: ExecutionDetailSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read a run with its values and steps, all as they were at the same moment."""
+        """Return a run with its values and steps, all read at the same moment."""
         return Response(ExecutionDetailSerializer(execution(id, caller(request).blueprints)).data)
 
 
 class CancelView(NeedsPermission, GenericAPIView[Execution]):
-    """Cancelling a run."""
+    """The cancellation of a run."""
 
     permission_by_method: ClassVar = {"POST": Permission.EXECUTION_CANCEL}
     serializer_class = ExecutionDetailSerializer
@@ -116,7 +118,7 @@ class CancelView(NeedsPermission, GenericAPIView[Execution]):
         responses={202: ExecutionDetailSerializer, **WRITING},
     )
     def post(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Ask a run to stop; one that waits ends at once, one that runs within seconds."""
+        """Request that a run stops: a waiting run ends at once, a running one within seconds."""
         who = caller(request)
         request_cancel(find_execution(id, who.blueprints).pk, actor=who.name)
         body = ExecutionDetailSerializer(execution(id)).data
@@ -124,7 +126,7 @@ class CancelView(NeedsPermission, GenericAPIView[Execution]):
 
 
 class ReplayView(NeedsPermission, GenericAPIView[Execution]):
-    """Running a run again."""
+    """The replay of a run."""
 
     permission_by_method: ClassVar = {"POST": Permission.EXECUTION_RUN}
     serializer_class = ExecutionDetailSerializer
@@ -141,7 +143,7 @@ class ReplayView(NeedsPermission, GenericAPIView[Execution]):
         },
     )
     def post(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Submit a run's version again with its seed and inputs; deterministic steps must come to the same."""
+        """Submit a run again with the same version, seed and inputs; deterministic steps must give the same output."""
         who = caller(request)
         original = find_execution(id, who.blueprints)
         submitted = replay(
@@ -156,8 +158,8 @@ class ReplayView(NeedsPermission, GenericAPIView[Execution]):
 
 
 def submitted_response(public_id: str, runs: str, *, is_new: bool) -> Response:
-    """A run as it was submitted."""
-    # Before it can start: who submits a run hears that it waits, whatever comes next.
+    """Return the response for a submitted run, and start admission if it is new."""
+    # Read before admission, so that the response always shows a queued run.
     body: Any = ExecutionDetailSerializer(execution(public_id)).data
     if is_new:
         admit_and_send(bounded=True)

@@ -1,4 +1,4 @@
-"""Endpoints for what happened in a run: events, also told, logs, costs. Each gives a bounded piece and where to go on.
+"""Endpoints for the history of a run: events, explanation, logs, costs. Each returns one page and the next position.
 
 Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failure: bubble, as a problem.
 """
@@ -13,8 +13,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import ModelSerializer
 from rest_framework.views import APIView
 
-from executions.api.callers import caller
-from executions.api.openapi import EXECUTION_ID, READING
+from executions.api.openapi import EXECUTION_ID
 from executions.api.serializers.history import (
     CostSerializer,
     CostsSerializer,
@@ -31,30 +30,26 @@ from executions.blueprints.amounts import amount_text
 from executions.explain.query import status_of
 from executions.explain.status import describe_status
 from executions.models import Execution
-from executions.selectors.executions import (
-    cost_totals,
-    costs,
-    events,
-    find_execution,
-    logs,
-    snapshot,
-)
+from executions.selectors.executions import find_execution, snapshot
+from executions.selectors.history import cost_totals, costs, events, logs
+from foundation.openapi import READING
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
 class HistoryView(NeedsPermission, APIView):
-    """What all of these share: the right, and finding the run."""
+    """Base of these views: the permission, and the lookup of the run."""
 
     permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
 
     def run(self, request: Request, public_id: str) -> Execution:
-        """The run, if the caller reaches it."""
+        """Return the run, if it is within the caller's reach."""
         return find_execution(public_id, caller(request).blueprints)
 
 
 class EventsView(HistoryView):
-    """What happened in a run."""
+    """The events of a run."""
 
     @extend_schema(
         operation_id="list_events",
@@ -62,14 +57,14 @@ class EventsView(HistoryView):
         responses={200: EventsSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read a run's events, the oldest first."""
+        """List the events of a run, the oldest first."""
         since = query(SinceSerializer, request)
         found = events(self.run(request, id), after=since["after"])
         return Response(page(found, EventSerializer, "sequence", since))
 
 
 class ExplanationView(HistoryView):
-    """The story of a run."""
+    """The explanation of a run."""
 
     @extend_schema(
         operation_id="explain_execution",
@@ -77,17 +72,17 @@ class ExplanationView(HistoryView):
         responses={200: ExplanationSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read what happened in a run, told in order, and how it stands now and why."""
+        """Explain a run: its events as sentences, the oldest first, and its status with the reason."""
         since = query(SinceSerializer, request)
         with snapshot():
             run = self.run(request, id)
-            piece = page(events(run, after=since["after"]), SentenceSerializer, "sequence", since)
-            standing = status_of(run)
-        return Response({**piece, "state": run.state, "now": describe_status(standing)})
+            body = page(events(run, after=since["after"]), SentenceSerializer, "sequence", since)
+            status = status_of(run)
+        return Response({**body, "state": run.state, "now": describe_status(status)})
 
 
 class LogsView(HistoryView):
-    """What a run's steps said."""
+    """The log lines of a run."""
 
     @extend_schema(
         operation_id="list_logs",
@@ -95,14 +90,14 @@ class LogsView(HistoryView):
         responses={200: LogsSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read the lines of a run's steps, the oldest first; what is sensitive is masked."""
+        """List the log lines of a run's steps, the oldest first. Sensitive values are masked."""
         since = query(LogsQuerySerializer, request)
         found = logs(self.run(request, id), after=since["after"], step=since.get("step", ""))
         return Response(page(found, LogSerializer, "number", since, tenant_id=_tenant(request)))
 
 
 class CostsView(HistoryView):
-    """What a run cost."""
+    """The costs of a run."""
 
     @extend_schema(
         operation_id="list_costs",
@@ -110,12 +105,12 @@ class CostsView(HistoryView):
         responses={200: CostsSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read what each attempt cost, and all of them together."""
+        """List the costs of each attempt, with the totals."""
         since = query(SinceSerializer, request)
         run = self.run(request, id)
-        piece = page(costs(run, after=since["after"]), CostSerializer, "pk", since)
+        body = page(costs(run, after=since["after"]), CostSerializer, "pk", since)
         totals = {kind: amount_text(amount) for kind, amount in cost_totals(run).items()}
-        return Response({**piece, "totals": totals})
+        return Response({**body, "totals": totals})
 
 
 def _tenant(request: Request) -> str:
@@ -123,7 +118,7 @@ def _tenant(request: Request) -> str:
 
 
 def query(serializer: type[SinceSerializer], request: Request) -> dict[str, Any]:
-    """Where to go on reading, as the caller says."""
+    """Parse the query parameters."""
     query = serializer(data=request.query_params.dict())
     query.is_valid(raise_exception=True)
     return dict(query.validated_data)
@@ -136,9 +131,9 @@ def page(
     since: dict[str, Any],
     **context: str,
 ) -> dict[str, Any]:
-    """One piece of a history, and where to read on."""
+    """Return one page of a history, and the position of the next."""
     size = since["page_size"]
-    # One more than asked for says whether there is more.
+    # One row more than requested shows if there is another page.
     found: Sequence[Model] = list(rows[: size + 1])
     shown = found[:size]
     return {

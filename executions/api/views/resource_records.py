@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.callers import caller
-from executions.api.openapi import EXECUTION_ID, READING, WRITING
+from executions.api.openapi import EXECUTION_ID
 from executions.api.serializers.history import MAX_PAGE, SinceSerializer
 from executions.api.serializers.resource_records import (
     AbandonSerializer,
@@ -25,13 +24,14 @@ from executions.api.serializers.resource_records import (
 from executions.api.views.history import HistoryView, page, query
 from executions.selectors.resource_records import balance, records, unclean, unclean_total
 from executions.services.abandoned_resources import abandon_leftover
-from resources.api.callers import require_tenant_wide
+from foundation.openapi import READING, WRITING
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
 class LedgerView(HistoryView):
-    """What a run had of its resources."""
+    """The ledger of a run."""
 
     @extend_schema(
         operation_id="list_execution_resources",
@@ -39,7 +39,7 @@ class LedgerView(HistoryView):
         responses={200: LedgerSerializer, **READING},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: A002 - the parameter's name in the URL
-        """Read every handle and issued thing of a run, and whether all of them are gone."""
+        """List every handle and issued credential of a run, with the totals that show if all of them are gone."""
         since = query(SinceSerializer, request)
         run = self.run(request, id)
         body = page(records(run, after=since["after"]), ResourceRecordSerializer, "pk", since)
@@ -54,7 +54,7 @@ class LedgerView(HistoryView):
 
 
 class UncleanView(NeedsPermission, APIView):
-    """What runs have left behind."""
+    """The runs that have ended and are not clean."""
 
     permission_by_method: ClassVar = {"GET": Permission.EXECUTION_VIEW}
 
@@ -62,14 +62,14 @@ class UncleanView(NeedsPermission, APIView):
         operation_id="list_unclean_executions", responses={200: UncleanSerializer, **READING}
     )
     def get(self, request: Request) -> Response:
-        """Count and list the runs that have ended and still have something at a far side; normally none."""
-        left = unclean(caller(request).blueprints)
-        results = LeftoverSerializer(left[:MAX_PAGE], many=True).data
-        return Response({"total": unclean_total(left), "results": results})
+        """Count the runs that have ended and still have something on a remote server, and list it; normally none."""
+        leftovers = unclean(caller(request).blueprints)
+        results = LeftoverSerializer(leftovers[:MAX_PAGE], many=True).data
+        return Response({"total": unclean_total(leftovers), "results": results})
 
 
 class AbandonView(NeedsPermission, APIView):
-    """Giving up what cannot be revoked."""
+    """The end of attempts to revoke a leftover credential."""
 
     permission_by_method: ClassVar = {"POST": Permission.RESOURCE_EDIT}
 
@@ -77,9 +77,9 @@ class AbandonView(NeedsPermission, APIView):
         operation_id="abandon_leftover", request=AbandonSerializer, responses={204: None, **WRITING}
     )
     def post(self, request: Request) -> Response:
-        """Have something that an ended run left be revoked no longer; it may still exist at the far side."""
+        """Stop trying to revoke a leftover credential; it may still exist on the remote server."""
         who = caller(request)
-        require_tenant_wide(who, Permission.RESOURCE_EDIT)
+        who.require_tenant_wide(Permission.RESOURCE_EDIT)
         sent = AbandonSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         abandon_leftover(who.tenant, sent.validated_data["resource_id"], actor=who.name)

@@ -1,6 +1,6 @@
-"""Trying a definition out.
+"""The endpoint that tests a resource definition.
 
-Timing: request-time. Model: sync views in threads; the check runs in a worker's runtime. Guarantee: as the service's.
+Timing: request-time. Model: sync views in threads; the test runs in a worker's runtime. Guarantee: as the service's.
 Failure: bubble, as a problem.
 """
 
@@ -11,18 +11,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from executions.api.callers import caller, require
-from executions.api.openapi import CHECKING, WRITING
 from executions.api.serializers.executions import ExecutionDetailSerializer
 from executions.api.views.executions import submitted_response
 from executions.services.resource_test import blueprint_of, check_resource
+from foundation.openapi import CHECKING, WRITING
 from foundation.request_ids import current_request_id
+from tenants.api.callers import caller
 from tenants.api.permissions import NeedsPermission
 from tenants.roles import Permission
 
 
-class ResourceCheckView(NeedsPermission, APIView):
-    """A run that opens one definition."""
+class ResourceTestView(NeedsPermission, APIView):
+    """The test of a resource definition."""
 
     permission_by_method: ClassVar = {"POST": Permission.EXECUTION_RUN}
 
@@ -32,9 +32,9 @@ class ResourceCheckView(NeedsPermission, APIView):
         responses={202: ExecutionDetailSerializer, **WRITING, **CHECKING},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Open, ask and dispose of a resource in a runtime; answers at once with the run that does it."""
+        """Submit a run that opens the resource, asks it for a sign of life and closes it; returns that run at once."""
         who = caller(request)
-        require(who, Permission.EXECUTION_RUN, blueprint_of(name))
+        who.require(Permission.EXECUTION_RUN, blueprint_of(name))
         run = check_resource(
             who.tenant, name, requested_by=who.name, request_id=current_request_id()
         )

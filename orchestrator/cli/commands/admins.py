@@ -9,22 +9,22 @@ from tenants.services.users import create_admin, set_admin_password
 
 @click.group(cls=OperatorGroup)
 def admins() -> None:
-    """People who administer the platform at /admin/."""
+    """Create administrators of the platform and set their passwords."""
 
 
 @admins.command()
 @click.argument("username")
-@click.password_option(help="Asked for without echo if not said, which is better.")
+@click.password_option(help="Better omitted: the password is then asked for, without echo.")
 def create(*, username: str, password: str) -> None:
-    """Make the administrator USERNAME; also the first one of a new platform."""
+    """Create the administrator USERNAME, also the first one of a new platform."""
     create_admin(username=username, password=password, actor=actor())
     click.echo(f"{username} can sign in at /admin/.")
 
 
 @admins.command()
 @click.argument("username")
-@click.password_option(help="Asked for without echo if not said, which is better.")
+@click.password_option(help="Better omitted: the password is then asked for, without echo.")
 def password(*, username: str, password: str) -> None:
-    """Set another password for the administrator USERNAME, who forgot the old one."""
+    """Set a new password for the administrator USERNAME, and end all sessions."""
     set_admin_password(username=username, password=password, actor=actor())
-    click.echo(f"{username} has another password, and is signed out everywhere.")
+    click.echo(f"{username} has a new password, and is signed out everywhere.")

@@ -13,27 +13,28 @@ from tenants.services.api_keys import create_api_key, revoke_api_key
 
 @click.group("api-keys", cls=OperatorGroup)
 def api_keys() -> None:
-    """Credentials for programs, each for one tenant."""
+    """Create, list and revoke API keys: credentials of programs, each for one tenant."""
 
 
 @api_keys.command()
 @click.argument("tenant")
-@click.option("--name", required=True, help="What it is for.")
+@click.option("--name", required=True, help="Name of the key, for people.")
 @click.option(
     "--role",
     default="operator",
     show_default=True,
     type=click.Choice(["viewer", "operator", "author", "admin"]),
+    help="Role that gives the key its permissions.",
 )
 @click.option(
     "--blueprint",
     "blueprints",
     multiple=True,
     metavar="NAME",
-    help="Repeatable; the key sees and runs these only. All if not said.",
+    help="Limit the key to this blueprint; repeatable. Default: all blueprints.",
 )
 def create(*, tenant: str, name: str, role: str, blueprints: tuple[str, ...]) -> None:
-    """Make a key for TENANT and print it; it cannot be shown again."""
+    """Create a key for TENANT and print it; it cannot be shown again."""
     key = create_api_key(
         tenant=tenant_by_schema(tenant),
         name=name,
@@ -47,7 +48,7 @@ def create(*, tenant: str, name: str, role: str, blueprints: tuple[str, ...]) ->
 @api_keys.command("list")
 @click.argument("tenant")
 def list_(tenant: str) -> None:
-    """List TENANT's keys; of each only its first characters are known."""
+    """List the keys of TENANT; only the first characters of each are stored."""
     table = Table("key", "name", "role", "blueprints", "created", "expires", "revoked")
     for key in ApiKey.objects.filter(tenant_id=tenant_by_schema(tenant).id).order_by("created_at"):
         times = (key.created_at, key.expires_at, key.revoked_at)
@@ -65,6 +66,6 @@ def list_(tenant: str) -> None:
 @click.argument("tenant")
 @click.argument("hint")
 def revoke(tenant: str, hint: str) -> None:
-    """End TENANT's key that begins with HINT, at once."""
+    """Revoke the key of TENANT that begins with HINT, at once."""
     revoke_api_key(tenant=tenant_by_schema(tenant), hint=hint.rstrip("…"), actor=actor())
     click.echo(f"Key {hint} is revoked.")

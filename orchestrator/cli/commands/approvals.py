@@ -1,6 +1,6 @@
 """`isolane approvals`.
 
-What runs ask belongs to the tenant, and whoever answers must be able to read it: both need an API key, as over HTTP.
+Questions are data of the tenant: reading and answering them needs an API key, as over HTTP.
 
 Timing: request-time. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
 """
@@ -16,12 +16,12 @@ from rich.table import Table
 from executions.api.serializers.approvals import ApprovalSerializer
 from executions.models import ApprovalState
 from executions.placement.dispatch import admit_and_send
-from executions.selectors.executions import approvals as found
+from executions.selectors.approvals import approvals as found
 from executions.selectors.executions import find_execution
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer, refuse_other_tenants
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import HINT, Viewer, tenant_options
+from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import PlatformGroup
 from tenants.roles import Permission
@@ -32,7 +32,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @click.group(cls=PlatformGroup)
 def approvals() -> None:
-    """What a tenant's runs ask people: list, approve and reject."""
+    """List, approve and reject questions of a tenant's runs to people."""
 
 
 @approvals.command("list")
@@ -42,22 +42,26 @@ def approvals() -> None:
     type=click.Choice([*ApprovalState.values, "all"]),
     default=ApprovalState.OPEN.value,
     show_default=True,
-    help="Only these.",
+    help="Only questions in this state.",
 )
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="Most rows."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def list_(*, tenant: str, api_key: str | None, state: str, limit: int, as_json: bool) -> None:
-    """List questions, newest first."""
-    viewer = Viewer(tenant, api_key)
-    wanted = found(viewer.reach)
+    """List questions, the newest first."""
+    identity = CommandIdentity(tenant, api_key)
+    wanted = found(identity.reach)
     if state != "all":
         wanted = wanted.filter(state=state)
-    with tenant_scope(viewer.tenant):
+    with tenant_scope(identity.tenant):
         rows = [
-            row if viewer.sees_data(row["blueprint"]) else {**row, "prompt": "", "comment": ""}
+            row if identity.sees_data(row["blueprint"]) else {**row, "prompt": "", "comment": ""}
             for row in ApprovalSerializer(wanted[:limit], many=True).data
         ]
-    if any(not viewer.sees_data(row["blueprint"]) for row in rows):
+    if any(not identity.sees_data(row["blueprint"]) for row in rows):
         click.echo(HINT, err=True)
     if as_json:
         for row in rows:
@@ -73,7 +77,9 @@ def list_(*, tenant: str, api_key: str | None, state: str, limit: int, as_json: 
 
 
 def _answer_arguments(command: Command) -> Command:
-    command = click.option("--comment", default="", help="Kept with the answer.")(command)
+    command = click.option("--comment", default="", help="A comment, stored with the answer.")(
+        command
+    )
     command = tenant_options(command)
     command = click.argument("number", type=click.IntRange(min=1))(command)
     return click.argument("execution_id")(command)
@@ -82,14 +88,14 @@ def _answer_arguments(command: Command) -> Command:
 @approvals.command()
 @_answer_arguments
 def approve(**given: Any) -> None:
-    """Approve what EXECUTION_ID asks under NUMBER; the run goes on."""
+    """Approve question NUMBER of the run EXECUTION_ID; the run continues."""
     _answer(approved=True, **given)
 
 
 @approvals.command()
 @_answer_arguments
 def reject(**given: Any) -> None:
-    """Reject what EXECUTION_ID asks under NUMBER; the run goes on and knows."""
+    """Reject question NUMBER of the run EXECUTION_ID; the run continues and sees the rejection."""
     _answer(approved=False, **given)
 
 
@@ -102,14 +108,14 @@ def _answer(
     api_key: str | None,
     comment: str,
 ) -> None:
-    viewer = Viewer(tenant, api_key)
-    refuse_other_tenants(viewer.tenant, execution_id, by=viewer.name, reach=viewer.reach)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    refuse_other_tenants(identity.tenant, execution_id, by=identity.name, reach=identity.reach)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
     blueprint = run.blueprint_version.blueprint.name
-    viewer.require_data(blueprint)
-    viewer.require(Permission.EXECUTION_ANSWER, blueprint)
-    reply = ApprovalReply(approved=approved, by=viewer.name, comment=comment)
-    answered = answer(viewer.tenant, execution_id, number, reply, reach=viewer.reach)
+    identity.require_data(blueprint)
+    identity.require(Permission.EXECUTION_ANSWER, blueprint)
+    reply = ApprovalReply(approved=approved, by=identity.name, comment=comment)
+    answered = answer(identity.tenant, execution_id, number, reply, reach=identity.reach)
     admit_and_send(bounded=True)
     click.echo(f"{answered.state.capitalize()}.")

@@ -1,4 +1,4 @@
-"""`isolane demo`: everything once, from an empty machine to finished runs of two tenants."""
+"""`isolane demo`: run the whole platform once, with runs of two tenants."""
 
 import contextlib
 import json
@@ -16,12 +16,12 @@ from rich.live import Live
 from rich.table import Column, Table
 
 from orchestrator import env
-from orchestrator.cli.commands.stack import prepare_platform, say
-from orchestrator.cli.support.api_client import Client
+from orchestrator.cli.commands.stack import prepare_platform, print_progress
+from orchestrator.cli.support.api_client import ApiClient
 from orchestrator.cli.support.demo_resources import (
     ACTOR,
     NETWORKS,
-    FarSides,
+    RemoteServers,
     balance_line,
     define,
     ledger_table,
@@ -29,7 +29,7 @@ from orchestrator.cli.support.demo_resources import (
     without_cache,
 )
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.parsing import plain, story_line
+from orchestrator.cli.support.parsing import event_line, plain
 from orchestrator.embedded.child import runs
 from orchestrator.embedded.customer import CustomerPostgres
 from orchestrator.embedded.paths import EmbeddedPaths
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tenants.scope import TenantRef
 
 TENANTS = ("acme", "globex")
-APPROVES = "acme"  # what its runs ask; the other tenant rejects
+APPROVES = "acme"  # the other tenant rejects
 ORDERS_PER_TENANT = 2
 APPROVAL = "approval"
 BILLING = "billing"
@@ -51,20 +51,20 @@ ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled"})
 
 
 @dataclass
-class Followed:
-    """A run and what is known of it."""
+class FollowedRun:
+    """A run, and its latest state."""
 
     tenant: str
-    client: Client
+    client: ApiClient
     run: dict[str, Any]
 
 
 @click.command()
 def demo() -> None:
-    """Start everything, run blueprints in two tenants at the same time, stop everything.
+    """Start the platform, run blueprints of two tenants at the same time, and stop the platform.
 
-    One of them asks a person; the demo answers, and what happened in that run is told. One uses resources: a PostgreSQL
-    that stands for the customer's, the run cache and a model. Its ledger is shown, and what the far sides say.
+    One blueprint asks a person: the demo answers, and explains that run. One uses resources: a PostgreSQL that stands
+    for the customer's, the run cache and a model. The demo shows its ledger, and what the servers still have of it.
 
     Exit 1 if a run fails, or if a process or something of a resource is left behind.
     """
@@ -75,7 +75,7 @@ def demo() -> None:
         home=home, kept_home=kept, durable=False, workers=WORKERS, resource_networks=NETWORKS
     )
     CONSOLE.print("Starting the platform")
-    with running_stack(options, say) as stack:
+    with running_stack(options, print_progress) as stack:
         prepare_platform(stack)
         customer = start_customer(stack)
         stack.start_processes(WORKERS)
@@ -93,7 +93,7 @@ def demo() -> None:
 
 
 def complain(states: Sequence[str], *, left: int, unclean: int) -> str:
-    """What was not as it should be, from how the runs ended, what outlived the stack and what outlived its run."""
+    """Return a sentence about failed runs and leftovers; empty if there are none."""
     failed = sum(state != "succeeded" for state in states)
     if not (failed or left or unclean):
         return ""
@@ -107,8 +107,8 @@ def _started() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
-def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[Followed]:
-    """Make tenants, definitions and blueprints, and submit through the API as a customer's program would."""
+def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[FollowedRun]:
+    """Create tenants, definitions and blueprints, and submit through the API as a customer's program would."""
     from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - needs the stack's settings
 
     wanted: list[tuple[str, dict[str, Any]]] = [
@@ -118,17 +118,19 @@ def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[Followed]:
     if customer:
         wanted.append((BILLING, {"invoice_id": UNPAID_INVOICE}))
     else:
-        say("billing is left out: its PostgreSQL needs pip install 'isolane[embedded]'")
+        print_progress("billing is left out: its PostgreSQL needs pip install 'isolane[embedded]'")
     if customer and not settings.CACHE_URL:
-        say("billing runs without its cache steps: there is no run cache (ISOLANE_CACHE_URL)")
+        print_progress(
+            "billing runs without its cache steps: there is no run cache (ISOLANE_CACHE_URL)"
+        )
     names = list(dict.fromkeys(name for name, _ in wanted))
     clients = []
     for schema in TENANTS:
         tenant = _prepare_tenant(schema, names, customer)
         key = create_api_key(tenant=tenant, name="demo", actor=ACTOR)
-        clients.append((schema, Client(base_url=stack.web_url, api_key=key)))
+        clients.append((schema, ApiClient(base_url=stack.web_url, api_key=key)))
     return [
-        Followed(schema, client, client.submit(blueprint, inputs))
+        FollowedRun(schema, client, client.submit(blueprint, inputs))
         for blueprint, inputs in wanted
         for schema, client in clients
     ]
@@ -150,7 +152,7 @@ def _prepare_tenant(
         for name in blueprints:
             publish(_document(name))
     resources = f", resources {', '.join(defined)}" if defined else ""
-    say(f"tenant {schema} with blueprints {', '.join(blueprints)}{resources}")
+    print_progress(f"tenant {schema} with blueprints {', '.join(blueprints)}{resources}")
     return tenant
 
 
@@ -162,7 +164,7 @@ def _document(name: str) -> dict[str, Any]:
     return without_cache(document) if name == BILLING and not settings.CACHE_URL else document
 
 
-def _follow(stack: Stack, followed: list[Followed]) -> None:
+def _follow(stack: Stack, followed: list[FollowedRun]) -> None:
     with Live(_table(followed), console=CONSOLE, refresh_per_second=8) as live:
 
         def ended() -> bool:
@@ -178,56 +180,58 @@ def _follow(stack: Stack, followed: list[Followed]) -> None:
         CONSOLE.print()  # rich leaves the table's last line open in a log
 
 
-def _print_outputs(followed: list[Followed]) -> None:
+def _print_outputs(followed: list[FollowedRun]) -> None:
     for item in followed:
         outputs = json.dumps(item.run["outputs"], ensure_ascii=False)
         click.echo(f"  {item.tenant} {item.run['id']} {outputs}")
 
 
-def _explain(followed: list[Followed]) -> None:
-    """Tell the story of one run, as `isolane explain` would: the one that has asked a person."""
+def _explain(followed: list[FollowedRun]) -> None:
+    """Explain the run that has asked a person, as `isolane explain` does."""
     item = next(item for item in followed if item.run["blueprint"] == APPROVAL)
-    story = item.client.explanation(item.run["id"])
+    explanation = item.client.explanation(item.run["id"])
     click.echo(f"  What happened in {item.tenant} {item.run['id']} (isolane explain):")
-    for event in story["results"]:
-        click.echo(f"    {story_line(datetime.fromisoformat(event['at']), event['text'])}")
-    click.echo(f"    {plain(story['now'])}")
+    for event in explanation["results"]:
+        click.echo(f"    {event_line(datetime.fromisoformat(event['at']), event['text'])}")
+    click.echo(f"    {plain(explanation['now'])}")
 
 
-def _show_resources(followed: list[Followed], customer: CustomerPostgres | None) -> int:
-    """Show the ledger of one run, and what far sides say of all that use resources; how many have left something."""
+def _show_resources(followed: list[FollowedRun], customer: CustomerPostgres | None) -> int:
+    """Print the ledger of one run and the leftovers of all that use resources; return how many have left some."""
     if customer is None:
         return 0
-    far_sides = FarSides(customer, settings.CACHE_URL)
+    servers = RemoteServers(customer, settings.CACHE_URL)
     billing = [item for item in followed if item.run["blueprint"] == BILLING]
     unclean = 0
     for item in billing:
         run = item.run["id"]
-        ledger, left = item.client.resources(run), far_sides.left(run)
+        ledger, left = item.client.resources(run), servers.left(run)
         if item is billing[0]:
             CONSOLE.print(ledger_table(ledger))
         click.echo(f"  {item.tenant} {run} {balance_line(ledger)}")
-        seen = f"{far_sides.connections(run)} connection(s) of it in the log of the customer's PostgreSQL"
+        seen = f"{servers.connections(run)} connection(s) of it in the log of the customer's PostgreSQL"
         counts = ", ".join(f"{number} {what}" for what, number in left.items())
-        click.echo(f"    {seen}; left are {counts}")
+        click.echo(f"    {seen}; left: {counts}")
         unclean += not ledger["balance"]["clean"] or any(left.values())
     return unclean
 
 
-def _update(item: Followed) -> None:
+def _update(item: FollowedRun) -> None:
     before, item.run = item.run, item.client.execution(item.run["id"])
-    news = (item.run["state"], item.run["steps_done"])
-    if not CONSOLE.is_terminal and news != (before["state"], before["steps_done"]):
-        say(f"{item.tenant} {item.run['id']} {news[0]} {news[1]}/{item.run['steps_total']}")
+    progress = (item.run["state"], item.run["steps_done"])
+    if not CONSOLE.is_terminal and progress != (before["state"], before["steps_done"]):
+        print_progress(
+            f"{item.tenant} {item.run['id']} {progress[0]} {progress[1]}/{item.run['steps_total']}"
+        )
 
 
-def _answer(item: Followed) -> None:
-    """Be the person whom a suspended run asks."""
+def _answer(item: FollowedRun) -> None:
+    """Answer the open questions of a suspended run."""
     if item.run["state"] != "suspended":
         return
     for question in item.client.questions(item.run["id"]):
         answered = item.client.answer(question, approved=item.tenant == APPROVES)
-        say(f"{item.tenant} asks {question['prompt']!r}: {answered['state']}")
+        print_progress(f"{item.tenant} asks {question['prompt']!r}: {answered['state']}")
 
 
 def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
@@ -241,7 +245,7 @@ def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise
         time.sleep(POLL_SECONDS)
 
 
-def _table(followed: list[Followed]) -> Table:
+def _table(followed: list[FollowedRun]) -> Table:
     table = Table(
         "tenant", Column("execution", overflow="fold"), "status", "steps", "duration", "worker"
     )

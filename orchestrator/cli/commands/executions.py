@@ -1,7 +1,7 @@
 """`isolane executions`.
 
-An operator's terminal shows states, codes and times. What steps were given, gave back and said belongs to the tenant:
-it is shown to a caller with the right to view it, known by an API key, as over HTTP.
+An operator sees states, codes and times. Inputs, outputs and logs are data of the tenant: they are shown to the owner
+of an API key with the permission to view them, as over HTTP.
 
 Timing: request-time; following a run polls it. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
 """
@@ -20,51 +20,54 @@ from executions.api.withholding import event_without_data, run_without_data
 from executions.blueprints.amounts import amount_text
 from executions.models import Execution, StepLog
 from executions.placement.dispatch import admit_and_send
-from executions.selectors.executions import (
-    cost_totals,
-    execution,
-    find_execution,
-    labelled,
-    last_step,
-)
-from executions.selectors.executions import costs as found_costs
-from executions.selectors.executions import events as found_events
+from executions.selectors.executions import execution, find_execution, labelled, last_step
 from executions.selectors.executions import executions as found
-from executions.selectors.executions import logs as found_logs
+from executions.selectors.history import cost_totals
+from executions.selectors.history import costs as found_costs
+from executions.selectors.history import events as found_events
+from executions.selectors.history import logs as found_logs
 from executions.states import TERMINAL_EXECUTION, ExecutionState
-from executions.submission.submit import Request, Submitted, request_cancel, submit_once
-from executions.submission.submit import replay as replay_run
+from executions.submission.cancel import request_cancel
+from executions.submission.replay import replay as replay_run
+from executions.submission.submit import RunRequest, Submitted
+from executions.submission.submit import submit as submit_run
 from orchestrator.cli.commands.resource_records import list_unclean, resources
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import HINT, Viewer, tenant_options
-from orchestrator.cli.support.parsing import input_pair, plain, typed_inputs
+from orchestrator.cli.support.identity import HINT, CommandIdentity, tenant_options
+from orchestrator.cli.support.parsing import hint_at_quotes, input_pair, plain
 from orchestrator.cli.support.platform import PlatformGroup
 from tenants.roles import Permission
 from tenants.scope import tenant_scope
 
 POLL_SECONDS = 0.3
 ANSWER = "isolane approvals list --tenant"
-BATCH = 500  # lines or events that are read at once
+BATCH = 500  # log lines or events that are read at once
 
 
 idempotency_key_option = click.option(
     "--idempotency-key",
     default="",
     metavar="KEY",
-    help="The same key with the same request gives the run that it made before.",
+    help="A repeated key with the same request returns the run that it created.",
+)
+
+wait_option = click.option(
+    "--wait/--no-wait",
+    default=False,
+    help="Wait for the end of the run and print its outputs; exit 1 if it does not succeed.",
 )
 
 
 @click.group(cls=PlatformGroup)
 def executions() -> None:
-    """Runs of a tenant: submit, replay, follow, show and cancel them."""
+    """Submit, replay, cancel, list and show runs of a tenant."""
 
 
 executions.add_command(resources)
 executions.add_command(list_unclean)
 
 
-# --- doing
+# --- acting
 @executions.command()
 @click.argument("blueprint")
 @tenant_options
@@ -73,16 +76,12 @@ executions.add_command(list_unclean)
     "pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Repeatable; VALUE is JSON or text.",
+    help="An input; VALUE is JSON or text. Repeatable.",
 )
-@click.option("--version", type=click.IntRange(min=1), help="The newest if not said.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of the run's random numbers.")
+@click.option("--version", type=click.IntRange(min=1), help="Default: the newest.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the run's random numbers.")
 @idempotency_key_option
-@click.option(
-    "--wait/--no-wait",
-    default=False,
-    help="Follow the run until it ends and print what it gives back; exit 1 if it fails.",
-)
+@wait_option
 def submit(
     *,
     blueprint: str,
@@ -95,65 +94,75 @@ def submit(
     wait: bool,
 ) -> None:
     """Submit a run of BLUEPRINT and print its id."""
-    viewer = Viewer(tenant, api_key)
-    viewer.require(Permission.EXECUTION_RUN, blueprint)
-    request = Request(
+    identity = CommandIdentity(tenant, api_key)
+    identity.require(Permission.EXECUTION_RUN, blueprint)
+    request = RunRequest(
         blueprint=blueprint,
         inputs=dict(input_pair(pair) for pair in pairs),
         version=version,
         seed=seed,
-        requested_by=viewer.name,
+        requested_by=identity.name,
         idempotency_key=idempotency_key,
     )
-    with typed_inputs():
-        submitted = submit_once(viewer.tenant, request)
-    _started(viewer, submitted, wait=wait)
+    with hint_at_quotes():
+        submitted = submit_run(identity.tenant, request)
+    _started(identity, submitted, wait=wait)
 
 
 @executions.command()
 @click.argument("execution_id")
 @tenant_options
 @idempotency_key_option
-@click.option("--wait/--no-wait", default=False, help="As of submit.")
+@wait_option
 def replay(
     *, execution_id: str, tenant: str, api_key: str | None, idempotency_key: str, wait: bool
 ) -> None:
-    """Run a run's version again with its seed and inputs, and print the new id.
+    """Submit the run EXECUTION_ID again with the same version, seed and inputs, and print the new id.
 
-    Steps that are declared deterministic must come to the same again.
+    Steps that are declared deterministic must give the same output again.
     """
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        original = find_execution(execution_id, viewer.reach)
-    viewer.require(Permission.EXECUTION_RUN, _blueprint(original))
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        original = find_execution(execution_id, identity.reach)
+    identity.require(Permission.EXECUTION_RUN, _blueprint(original))
     submitted = replay_run(
-        viewer.tenant, original.pk, requested_by=viewer.name, idempotency_key=idempotency_key
+        identity.tenant, original.pk, requested_by=identity.name, idempotency_key=idempotency_key
     )
-    _started(viewer, submitted, wait=wait)
+    _started(identity, submitted, wait=wait)
 
 
 @executions.command()
 @click.argument("execution_id")
 @tenant_options
 def cancel(execution_id: str, tenant: str, api_key: str | None) -> None:
-    """Ask a run to stop."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
-        viewer.require(Permission.EXECUTION_CANCEL, _blueprint(run))
-        state = request_cancel(run.pk, actor=viewer.name)
-    click.echo("Cancelled." if state == "cancelled" else "Asked to stop; it ends within seconds.")
+    """Request that the run EXECUTION_ID stops."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
+        identity.require(Permission.EXECUTION_CANCEL, _blueprint(run))
+        state = request_cancel(run.pk, actor=identity.name)
+    click.echo(
+        "Cancelled."
+        if state == "cancelled"
+        else "Cancellation requested; the run ends within seconds."
+    )
 
 
-# --- looking
+# --- reading
 @executions.command("list")
 @tenant_options
-@click.option("--state", type=click.Choice(ExecutionState.values), help="Only these.")
-@click.option("--blueprint", help="Only runs of this one.")
+@click.option("--state", type=click.Choice(ExecutionState.values), help="Only runs in this state.")
+@click.option("--blueprint", help="Only runs of this blueprint.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="KEY:VALUE", help="Repeatable; only what has all."
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY:VALUE",
+    help="Only runs with this label. Repeatable.",
 )
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="Most rows."
+)
 def list_(
     *,
     tenant: str,
@@ -163,9 +172,9 @@ def list_(
     labels: tuple[str, ...],
     limit: int,
 ) -> None:
-    """List a tenant's runs, newest first."""
-    viewer = Viewer(tenant, api_key)
-    runs = found(viewer.reach)
+    """List the runs of a tenant, the newest first."""
+    identity = CommandIdentity(tenant, api_key)
+    runs = found(identity.reach)
     if state:
         runs = runs.filter(state=state)
     if blueprint:
@@ -173,7 +182,7 @@ def list_(
     for label in labels:
         runs = labelled(runs, label)
     table = Table("execution", "blueprint", "state", "steps", "code", "worker", "created")
-    with tenant_scope(viewer.tenant):
+    with tenant_scope(identity.tenant):
         for run in runs[:limit]:
             table.add_row(
                 run.public_id, str(run.blueprint_version), run.state, f"{run.steps_done}/{run.steps_total}",
@@ -187,11 +196,11 @@ def list_(
 @tenant_options
 def show(execution_id: str, tenant: str, api_key: str | None) -> None:
     """Show a run with its steps, as JSON."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        found_run = execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        found_run = execution(execution_id, identity.reach)
     body: dict[str, Any] = ExecutionDetailSerializer(found_run).data
-    if not viewer.sees_data(body["blueprint"]):
+    if not identity.sees_data(body["blueprint"]):
         click.echo(HINT, err=True)
         body = run_without_data(body)
     _print_json(body)
@@ -200,16 +209,18 @@ def show(execution_id: str, tenant: str, api_key: str | None) -> None:
 @executions.command()
 @click.argument("execution_id")
 @tenant_options
-@click.option("--after", default=0, type=click.IntRange(min=0), help="Begin behind this number.")
+@click.option(
+    "--after", default=0, type=click.IntRange(min=0), help="Number of the last event already read."
+)
 def events(execution_id: str, tenant: str, api_key: str | None, after: int) -> None:
-    """Print what happened in a run, one JSON object a line."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
-        sees_data = viewer.sees_data(_blueprint(run))
+    """Print the events of the run EXECUTION_ID, one JSON object per line."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
+        sees_data = identity.sees_data(_blueprint(run))
         while batch := list(found_events(run, after=after)[:BATCH]):
             for event in EventSerializer(batch, many=True).data:
-                # ASCII, so that nothing in it can steer the terminal.
+                # ASCII, so that no value can control the terminal.
                 shown = event if sees_data else event_without_data(event)
                 click.echo(json.dumps(shown, default=str))
             after = batch[-1].sequence
@@ -220,9 +231,11 @@ def events(execution_id: str, tenant: str, api_key: str | None, after: int) -> N
 @executions.command()
 @click.argument("execution_id")
 @tenant_options
-@click.option("--step", default="", help="Only what this step says.")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option("--step", default="", help="Only log lines of this step.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the run has ended.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def logs(
     *,
     execution_id: str,
@@ -232,15 +245,15 @@ def logs(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Print what a run's steps say; what is sensitive is masked."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
-        viewer.require_data(_blueprint(run))
-    for line in _lines(viewer, run, step=step, follow=follow):
+    """Print the log lines of the run EXECUTION_ID. Sensitive values are masked."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
+        identity.require_data(_blueprint(run))
+    for line in _lines(identity, run, step=step, follow=follow):
         if as_json:
-            said = LogSerializer(line, context={"tenant_id": viewer.tenant.schema}).data
-            click.echo(json.dumps(said, default=str))
+            body = LogSerializer(line, context={"tenant_id": identity.tenant.schema}).data
+            click.echo(json.dumps(body, default=str))
             continue
         where = f"{line.step}#{line.attempt}"
         click.echo(f"{line.at:%H:%M:%S} {where} {line.level} {plain(line.message)}")
@@ -249,12 +262,14 @@ def logs(
 @executions.command()
 @click.argument("execution_id")
 @tenant_options
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def costs(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool) -> None:
-    """Print what each attempt of a run's steps cost, and all of them together."""
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
+    """Print the costs of each attempt in the run EXECUTION_ID, and the totals."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
         found = CostSerializer(found_costs(run), many=True).data
         totals = cost_totals(run)
     if as_json:
@@ -269,52 +284,56 @@ def costs(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool)
         click.echo(f"{kind}: {amount_text(amount)}")
 
 
-def _started(viewer: Viewer, submitted: Submitted, *, wait: bool) -> None:
+def _started(identity: CommandIdentity, submitted: Submitted, *, wait: bool) -> None:
     if not submitted.is_new:
-        click.echo("The key was used before; this is the run that it made.", err=True)
+        click.echo(
+            "The idempotency key was used before; this is the run that it created.", err=True
+        )
     admit_and_send(bounded=True)
     click.echo(submitted.execution.public_id)
     if wait:
-        _follow(viewer, submitted.execution.public_id)
+        _follow(identity, submitted.execution.public_id)
 
 
-def _follow(viewer: Viewer, public_id: str) -> None:
+def _follow(identity: CommandIdentity, public_id: str) -> None:
     asked = ""
     with CONSOLE.status("queued") as line:
         while True:
-            with tenant_scope(viewer.tenant):
+            with tenant_scope(identity.tenant):
                 run = execution(public_id)
             if run.state == ExecutionState.SUSPENDED and run.next_step != asked:
                 asked = run.next_step
-                click.echo(f"{asked} asks a person: {ANSWER} {viewer.tenant.schema}", err=True)
+                click.echo(f"{asked} asks a person: {ANSWER} {identity.tenant.schema}", err=True)
             line.update(f"{run.state}: step {run.steps_done} of {run.steps_total} {run.next_step}")
             if run.state in TERMINAL_EXECUTION:
                 break
             time.sleep(POLL_SECONDS)
-    if not viewer.sees_data(_blueprint(run)):
+    if not identity.sees_data(_blueprint(run)):
         click.echo(f"{run.state} {run.code}".strip())
         click.echo(HINT, err=True)
     else:
         click.echo(f"{run.state} {run.code} {plain(run.message)}".strip())
     if run.state != ExecutionState.SUCCEEDED:
         raise SystemExit(1)
-    if viewer.sees_data(_blueprint(run)):
-        _print_json(_given_back(viewer, run))
+    if identity.sees_data(_blueprint(run)):
+        _print_json(_outputs(identity, run))
 
 
-def _given_back(viewer: Viewer, run: Execution) -> Any:
-    """The blueprint's outputs, or, where it declares none, what its last step came to."""
+def _outputs(identity: CommandIdentity, run: Execution) -> Any:
+    """Return the outputs of the blueprint; if it declares none, the output of its last step."""
     if run.outputs is not None:
         return run.outputs
-    with tenant_scope(viewer.tenant):
+    with tenant_scope(identity.tenant):
         return last_step(run).output
 
 
-def _lines(viewer: Viewer, run: Execution, *, step: str, follow: bool) -> Iterator[StepLog]:
+def _lines(
+    identity: CommandIdentity, run: Execution, *, step: str, follow: bool
+) -> Iterator[StepLog]:
     after, is_last = 0, not follow
     while True:
-        with tenant_scope(viewer.tenant):
-            # Asked before the lines: what was said before the end is then among them.
+        with tenant_scope(identity.tenant):
+            # Read before the lines, so that the last batch holds all lines that were written before the end.
             if follow:
                 is_last = find_execution(run.public_id).state in TERMINAL_EXECUTION
             batch = list(found_logs(run, after=after, step=step)[:BATCH])

@@ -1,4 +1,4 @@
-"""`isolane flower`: without Django, since it needs the broker and its own login and may know nothing else."""
+"""`isolane flower`: without Django, since it may know the broker and its own login only."""
 
 import os
 
@@ -10,10 +10,16 @@ from orchestrator.flower import serve
 
 
 @click.command()
-@click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=5555, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=5555,
+    show_default=True,
+    type=click.IntRange(1, 65535),
+    help="Port to listen on.",
+)
 def flower(address: str, port: int) -> None:
-    """Serve Flower: login required, read-only, without its unprotected pages."""
+    """Serve Flower behind a login, read-only and without its unprotected pages."""
     found = env.read_flower(os.environ)
     if not found.redis_url:
         raise Unavailable("No platform runs here: start one with 'make up', or set REDIS_URL.")

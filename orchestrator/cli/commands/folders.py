@@ -1,4 +1,4 @@
-"""`isolane folders`: the folders of runs that could not be removed from this machine."""
+"""`isolane folders`: remove folders of runs that workers left on this machine."""
 
 import os
 import tempfile
@@ -12,10 +12,10 @@ SECONDS = 60.0
 
 @click.command()
 def folders() -> None:
-    """Remove what workers have left in this machine's temporary directory, and list what stays and why.
+    """Remove folders that workers left in the temporary directory, and list those that cannot be removed.
 
-    Workers do the same every 20 seconds, later and later for what they cannot remove; normally nothing is left.
-    Run it as the workers' user, with their TMPDIR. Folders that are in use are not touched. Exit 1 if any stays.
+    Workers do the same every 20 seconds, and retry less and less often; normally no folder is left.
+    Run it as the workers' user, with their TMPDIR. Folders in use are not touched. Exit 1 if any is left.
     """
     left = FolderSweep(tell=False).turn(SECONDS)
     others = foreign_folders()

@@ -1,4 +1,4 @@
-"""`isolane keys`: keys for the ring."""
+"""`isolane keys`: encryption keys."""
 
 import click
 from cryptography.fernet import Fernet
@@ -6,10 +6,10 @@ from cryptography.fernet import Fernet
 
 @click.group()
 def keys() -> None:
-    """Encryption keys (ENCRYPTION_KEYS: the newest first, separated by commas)."""
+    """Generate keys for ENCRYPTION_KEYS, a list with the newest first, separated by commas."""
 
 
 @keys.command()
 def generate() -> None:
-    """Print a new key. Put it in front of the others; the first encrypts, all decrypt."""
+    """Print a new key. Put it in front of the others: the first key encrypts, all keys decrypt."""
     click.echo(Fernet.generate_key().decode())

@@ -20,7 +20,7 @@ from tenants.services.api_keys import caller_of_key
 
 @click.group(cls=PlatformGroup)
 def nodes() -> None:
-    """What steps can use, as the workers describe it."""
+    """List and show the nodes that steps can use, as the workers describe them."""
 
 
 @nodes.command("list")
@@ -37,7 +37,10 @@ def list_(api_key: str | None) -> None:
 @click.argument("name")
 @api_key_option
 @click.option(
-    "--json", "as_json", is_flag=True, help="For programs; the parameters as a JSON Schema."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON, for programs, with the parameters as a JSON Schema.",
 )
 def show(*, name: str, api_key: str | None, as_json: bool) -> None:
     """Show the node NAME and its parameters."""

@@ -1,7 +1,7 @@
-"""`isolane norp`: the compliance tests of NORP-006 against the deployment that runs.
+"""`isolane norp`: the compliance tests of NORP-006 on the running platform.
 
 Timing: request-time. Model: sync. Guarantee: as the services'; a temporary tenant is deleted however the command ends.
-Failure: bubble; exit 1 says that a demand does not hold, exit 2 that nothing could be said.
+Failure: bubble; exit 1 means that a demand does not hold, exit 2 that the tests could not be run.
 """
 
 import json
@@ -31,30 +31,34 @@ EXIT_NOT_RUN = 2
 
 
 @click.command(cls=OperatorCommand)
-@click.option("--tenant", help="Test with this tenant instead of temporary ones.")
+@click.option("--tenant", help="Test with this tenant instead of a temporary one.")
 @click.option(
     "--level",
     type=click.Choice([level.value for level in Isolation]),
-    help="Only this isolation level; all that are available if not said.",
+    help="Test this isolation level only. Default: all available levels.",
 )
 @click.option(
     "--database",
     metavar="DEFINITION",
-    help="Also with this database of --tenant, whose own login looks at the far side.",
+    help="Also test this database of --tenant; its own login inspects the remote server.",
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object at the end.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object at the end, for programs."
+)
 def norp(*, tenant: str | None, level: str | None, database: str | None, as_json: bool) -> None:
-    """Run the five compliance tests of NORP-006 here, and print each demand with its evidence.
+    """Run the five compliance tests of NORP-006, and print each demand with its evidence.
 
-    Probes run as ordinary executions. What they leave is looked for at the far side: in the run cache and, with
-    --database, in that database. Without --tenant they run in two temporary tenants, which are deleted at the end. With
-    --tenant that tenant keeps blueprints named norp.*, their runs, and the definition norp-cache; a second, temporary
-    tenant is compared with it. Temporary tenants need a provisioner that runs.
+    Probes run as ordinary runs. Leftovers are looked for on the remote servers: in the run cache and, with --database,
+    in that database. Without --tenant the probes run in two temporary tenants, which are deleted at the end. With
+    --tenant they run in that tenant and in a temporary one for comparison; the named tenant keeps the blueprints
+    norp.*, their runs and the definition norp-cache. Temporary tenants need a running provisioner.
 
     Exit 0 if every demand holds, 1 if one does not, 2 if the tests could not be run.
     """
     if database and not tenant:
-        raise click.UsageError("--database is a definition of a tenant: name it with --tenant.")
+        raise click.UsageError(
+            "--database is a definition of a tenant: name the tenant with --tenant."
+        )
     try:
         require_cache()
         require_worker()
@@ -72,7 +76,7 @@ def norp(*, tenant: str | None, level: str | None, database: str | None, as_json
 
 @contextmanager
 def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
-    """Whose runs are tested, and whose they are compared with."""
+    """Yield the tenant whose runs are tested, and the tenant for comparison."""
     with ExitStack() as stack:
         if named:
             subject = tenant_by_schema(named)
@@ -87,7 +91,7 @@ def _guest() -> AbstractContextManager[TenantRef]:
 
 
 def _levels(tenant: TenantRef, wanted: str | None) -> dict[Isolation, str]:
-    """The levels that are tested, and why those that are not cannot be."""
+    """Return the levels, each with the reason why it cannot be tested, if there is one."""
     levels = levels_of(tenant)
     if wanted:
         levels = {Isolation(wanted): levels[Isolation(wanted)]}
@@ -129,9 +133,9 @@ def _conclude(verdicts: Sequence[Verdict], levels: dict[Isolation, str], *, as_j
 
 
 def _print(verdict: Verdict) -> None:
-    said = "[green]pass[/]" if verdict.holds else "[red]FAIL[/]"
+    result = "[green]pass[/]" if verdict.holds else "[red]FAIL[/]"
     where = f"{verdict.resource}, {verdict.level}"
-    CONSOLE.print(f"{said} Test {verdict.test}: {verdict.title} ({escape(where)})")
+    CONSOLE.print(f"{result} Test {verdict.test}: {verdict.title} ({escape(where)})")
     for one in verdict.evidence:
         mark = "[green]yes[/]" if one.holds else "[red]NO [/]"
         CONSOLE.print(f"  {mark} {escape(one.demand)}")
@@ -146,8 +150,8 @@ def _print_end(verdicts: Sequence[Verdict], levels: dict[Isolation, str], *, hol
     failed = [verdict for verdict in verdicts if not verdict.holds]
     passed = f"{len(verdicts) - len(failed)} of {len(verdicts)} tests pass"
     tested = ", ".join(level for level, refusal in levels.items() if not refusal)
-    said = "compliant" if holds else "NOT compliant"
-    click.echo(f"NORP-006 at {tested}: {said}, {passed}.")
+    result = "compliant" if holds else "NOT compliant"
+    click.echo(f"NORP-006 at {tested}: {result}, {passed}.")
 
 
 def _body(

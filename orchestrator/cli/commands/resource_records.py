@@ -1,4 +1,4 @@
-"""`isolane executions resources` and `unclean`: what runs had of their resources, and what is left of it."""
+"""`isolane executions resources` and `unclean`: the ledger of runs, and leftovers."""
 
 import json
 
@@ -14,7 +14,7 @@ from executions.api.serializers.resource_records import (
 from executions.selectors.executions import find_execution
 from executions.selectors.resource_records import balance, records, unclean, unclean_total
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import Viewer, tenant_options
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import PlatformCommand
 from tenants.scope import tenant_scope
@@ -25,15 +25,17 @@ LISTED = 1000
 @click.command(cls=PlatformCommand)
 @click.argument("execution_id")
 @tenant_options
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def resources(*, execution_id: str, tenant: str, api_key: str | None, as_json: bool) -> None:
-    """Print every connection, client and credential that a run had, and how each ended.
+    """Print the ledger of the run EXECUTION_ID: every connection, client and credential, and how each ended.
 
-    Exit 1 if the run is not clean: something that was allocated is still there.
+    Exit 1 if the run is not clean: something that was allocated still exists.
     """
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        run = find_execution(execution_id, viewer.reach)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        run = find_execution(execution_id, identity.reach)
         rows = ResourceRecordSerializer(records(run), many=True).data
         total = balance(run)
     if as_json:
@@ -52,25 +54,29 @@ def resources(*, execution_id: str, tenant: str, api_key: str | None, as_json: b
             )  # fmt: skip
             table.add_row(*(escape(plain(cell)) for cell in cells))
         CONSOLE.print(table)
-        said = "clean" if total.is_clean else "not clean"
-        click.echo(f"{said}: {total.allocated} allocated, {total.disposed} gone, {total.open} open")
+        verdict = "clean" if total.is_clean else "not clean"
+        click.echo(
+            f"{verdict}: {total.allocated} allocated, {total.disposed} gone, {total.open} open"
+        )
     if not total.is_clean:
         raise SystemExit(1)
 
 
 @click.command("unclean", cls=PlatformCommand)
 @tenant_options
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def list_unclean(*, tenant: str, api_key: str | None, as_json: bool) -> None:
-    """Count and list the runs that have ended and still have something at a far side.
+    """Count the runs that have ended and still have something on a remote server, and list it.
 
-    Normally there are none. Workers go on trying to revoke what is left. Exit 1 if there are any.
+    Normally there are none. Workers keep trying to revoke the leftovers. Exit 1 if there are any.
     """
-    viewer = Viewer(tenant, api_key)
-    with tenant_scope(viewer.tenant):
-        left = unclean(viewer.reach)
-        rows = LeftoverSerializer(left[:LISTED], many=True).data
-        total = unclean_total(left)
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
+        leftovers = unclean(identity.reach)
+        rows = LeftoverSerializer(leftovers[:LISTED], many=True).data
+        total = unclean_total(leftovers)
     for row in rows:
         if as_json:
             click.echo(json.dumps(row, default=str))

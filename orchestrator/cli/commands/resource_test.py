@@ -1,7 +1,7 @@
-"""`isolane resources test`: a definition, tried out by a run.
+"""`isolane resources test`: test a definition with a run.
 
 Timing: request-time; the run happens in a worker's runtime and is polled. Model: sync. Guarantee: as the service's.
-Failure: bubble, as one line; a definition that does not work, or leaves something behind, is exit 1.
+Failure: bubble, as one line; exit 1 for a definition that does not work or leaves something behind.
 """
 
 import json
@@ -17,7 +17,7 @@ from executions.services.resource_test import blueprint_of, check_resource
 from executions.states import TERMINAL_EXECUTION, ExecutionState
 from foundation.errors import Unavailable
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import Viewer, tenant_options
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import PlatformCommand
 from tenants.roles import Permission
@@ -31,22 +31,22 @@ WAIT_SECONDS = 120
 @click.argument("name")
 @tenant_options
 def test(*, name: str, tenant: str, api_key: str | None) -> None:
-    """Open the definition NAME in a runtime, ask its far side for a sign of life, and dispose of it.
+    """Test the definition NAME: open it in a runtime, ask the remote server for a sign of life, and close it.
 
-    Prints what the far side says and what the run's ledger comes to. Exit 1 if it cannot be opened or does not answer,
-    or if something is left of it.
+    Prints the answer of the server and the totals of the run's ledger. Exit 1 if the resource cannot be opened, does
+    not answer or leaves something behind.
     """
-    viewer = Viewer(tenant, api_key)
-    viewer.require(Permission.EXECUTION_RUN, blueprint_of(name))
-    submitted = check_resource(viewer.tenant, name, requested_by=viewer.name)
+    identity = CommandIdentity(tenant, api_key)
+    identity.require(Permission.EXECUTION_RUN, blueprint_of(name))
+    submitted = check_resource(identity.tenant, name, requested_by=identity.name)
     admit_and_send(bounded=True)
     click.echo(submitted.public_id)
-    run = _ended(viewer, submitted.public_id)
-    with tenant_scope(viewer.tenant):
+    run = _wait_for_end(identity, submitted.public_id)
+    with tenant_scope(identity.tenant):
         output = last_step(run).output or {}
         total = balance(run)
     if run.state == ExecutionState.SUCCEEDED:
-        # Not a run's data: the platform asked, and this is how the server knows its connection.
+        # Not data of a run: the platform asked, and the server describes its own connection.
         click.echo(f"{name} answers: {plain(json.dumps(output.get('said'), ensure_ascii=False))}")
     else:
         click.echo(f"{name} does not work: {run.state} {run.code}: {plain(run.message)}")
@@ -55,22 +55,22 @@ def test(*, name: str, tenant: str, api_key: str | None) -> None:
         raise SystemExit(1)
 
 
-def _ended(viewer: Viewer, public_id: str) -> Execution:
+def _wait_for_end(identity: CommandIdentity, public_id: str) -> Execution:
     deadline = time.monotonic() + WAIT_SECONDS
     with CONSOLE.status("queued") as line:
         while time.monotonic() < deadline:
-            with tenant_scope(viewer.tenant):
+            with tenant_scope(identity.tenant):
                 run = execution(public_id)
             line.update(run.state)
             if run.state in TERMINAL_EXECUTION:
                 return run
             time.sleep(POLL_SECONDS)
     raise Unavailable(
-        f"{public_id} is {run.state} after {WAIT_SECONDS} s; see that workers run and have free slots"
-        f" ('isolane executions show {public_id} --tenant {viewer.tenant.schema}')."
+        f"{public_id} is {run.state} after {WAIT_SECONDS} s; check that workers are running and have free slots"
+        f" ('isolane executions show {public_id} --tenant {identity.tenant.schema}')."
     )
 
 
 def _ledger(total: Balance) -> str:
-    said = "clean" if total.is_clean else "not clean"
-    return f"{said}: {total.allocated} allocated, {total.disposed} gone, {total.open} open"
+    verdict = "clean" if total.is_clean else "not clean"
+    return f"{verdict}: {total.allocated} allocated, {total.disposed} gone, {total.open} open"

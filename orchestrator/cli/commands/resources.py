@@ -15,11 +15,10 @@ from foundation.errors import InvalidInput
 from orchestrator.cli.commands.abandon import abandon
 from orchestrator.cli.commands.resource_test import test
 from orchestrator.cli.support.django import CONSOLE
-from orchestrator.cli.support.identity import tenant_options
-from orchestrator.cli.support.owner import Owner
-from orchestrator.cli.support.parsing import FILE, plain, text_of
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
+from orchestrator.cli.support.parsing import FILE, plain, read_text
 from orchestrator.cli.support.platform import PlatformGroup
-from resources.api.serializers import DefinitionSerializer
+from resources.api.serializers.definitions import DefinitionSerializer
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import all_definitions, definition
 from resources.services.definition_rules import Wanted
@@ -38,21 +37,21 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def _definition_options(command: Command) -> Command:
     options = (
-        click.option("--type", "type_", help="Such as database; 'isolane resources types' lists them."),
+        click.option("--type", "type_", help="Type of the resource, such as database; see 'isolane resources types'."),
         click.option(
             "--config", "configs", multiple=True, metavar="FIELD=VALUE",
-            help="Repeatable; JSON or text. Never a secret.",
+            help="A field of the type, as JSON or text; never a secret. Repeatable.",
         ),
         click.option(
             "--secret", "secrets", multiple=True, metavar="NAME=REFERENCE",
-            help="Repeatable; a stored secret's name, env:NAME or file:name.",
+            help="Reference to a secret: the name of a stored one, env:NAME or file:name. Repeatable.",
         ),
         click.option(
             "--scope", type=click.Choice(DefinitionScope.values),
-            help="The widest that a blueprint may use it in; step if not said.",
+            help="The widest scope that a blueprint may use. Default: step.",
         ),
         click.option(
-            "--file", type=FILE, help="YAML or JSON with type, config, secrets and scope; options go before it."
+            "--file", type=FILE, help="YAML or JSON file with type, config, secrets and scope; options override it."
         ),
     )  # fmt: skip
     for option in reversed(options):
@@ -62,7 +61,7 @@ def _definition_options(command: Command) -> Command:
 
 @click.group(cls=PlatformGroup)
 def resources() -> None:
-    """What a tenant's runs may use: databases, APIs, models, caches."""
+    """Define, test, list, show and delete resources of a tenant: databases, APIs, models, caches."""
 
 
 resources.add_command(test)
@@ -71,11 +70,13 @@ resources.add_command(abandon)
 
 @resources.command("list")
 @tenant_options
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
-    """List a tenant's definitions."""
-    owner = Owner(tenant, api_key)
-    with tenant_scope(owner.tenant):
+    """List the definitions of a tenant."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
         found = list(all_definitions())
     if as_json:
         for one in found:
@@ -94,11 +95,11 @@ def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
 @resources.command()
 @click.argument("name")
 @tenant_options
-@click.option("--json", "as_json", is_flag=True, help="As JSON instead of YAML.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 def show(*, name: str, tenant: str, api_key: str | None, as_json: bool) -> None:
-    """Print the definition NAME as YAML, in the form that --file takes."""
-    owner = Owner(tenant, api_key)
-    with tenant_scope(owner.tenant):
+    """Print the definition NAME as YAML, in the form that --file accepts."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
         found = definition(name)
     if as_json:
         click.echo(_as_json(found))
@@ -112,13 +113,13 @@ def show(*, name: str, tenant: str, api_key: str | None, as_json: bool) -> None:
 @tenant_options
 @_definition_options
 def create(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None:
-    """Define the resource NAME; nothing is connected to."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
+    """Define the resource NAME, without connecting to it."""
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
     fields = _fields(given)
     if "type" not in fields:
-        raise click.UsageError("Say which type it is: --type, or type in --file.")
-    create_definition(owner.tenant, Wanted(name=name, **fields), actor=owner.name)
+        raise click.UsageError("The type is missing: give --type, or type in --file.")
+    create_definition(identity.tenant, Wanted(name=name, **fields), actor=identity.name)
     click.echo(f"Resource {name} is defined for {tenant}.")
 
 
@@ -127,39 +128,44 @@ def create(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
 @tenant_options
 @_definition_options
 def update(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None:
-    """Change NAME; without --file, what is not given stays, also single fields of config."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
-    with tenant_scope(owner.tenant):
+    """Change the definition NAME; without --file, omitted options and fields of config stay as they are."""
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
+    with tenant_scope(identity.tenant):
         found = definition(name)
     stored = {"type": found.type} if given["file"] else _stored(found)
-    update_definition(owner.tenant, Wanted(name=name, **_fields(given, stored)), actor=owner.name)
+    update_definition(
+        identity.tenant, Wanted(name=name, **_fields(given, stored)), actor=identity.name
+    )
     click.echo(f"Resource {name} of {tenant} is changed.")
 
 
 @resources.command()
 @click.argument("name")
 @tenant_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(*, name: str, tenant: str, api_key: str | None, yes: bool) -> None:
-    """Forget the definition NAME; refused while the newest version of a blueprint uses it."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.RESOURCE_EDIT)
-    with tenant_scope(owner.tenant):
+    """Delete the definition NAME; refused while the newest version of a blueprint uses it."""
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.RESOURCE_EDIT)
+    with tenant_scope(identity.tenant):
         definition(name)
     if not yes:
         click.confirm(f"Delete the resource {name} of {tenant}?", abort=True)
-    delete_definition(owner.tenant, name, actor=owner.name, users_of=users_of)
+    delete_definition(identity.tenant, name, actor=identity.name, users_of=users_of)
     click.echo(f"Resource {name} of {tenant} is deleted.")
 
 
 @resources.command(cls=click.Command)
 @click.argument("name", required=False)
 @click.option(
-    "--json", "as_json", is_flag=True, help="With the JSON Schemas of config, one object a line."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object per line, with the JSON Schema of config.",
 )
 def types(*, name: str | None, as_json: bool) -> None:
-    """List the types, or the one called NAME, with the fields of config and the secrets that they take."""
+    """List all types, or the type NAME, with the fields of config and the secrets."""
     found = [one for one in resource_types() if name in {None, one.type}]
     if not found:
         known = ", ".join(one.type for one in resource_types())
@@ -182,7 +188,7 @@ def types(*, name: str | None, as_json: bool) -> None:
 
 
 def _fields(given: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What a definition is to hold: what is stored, then the file's, then the options'."""
+    """Merge the stored fields, those of the file and those of the options; the last wins."""
     fields = {**(stored or {}), **_in_file(given["file"])}
     for name, typed in (("config", given["configs"]), ("secrets", given["secrets"])):
         if typed:
@@ -199,7 +205,7 @@ def _in_file(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        document = yaml.safe_load(text_of(file))
+        document = yaml.safe_load(read_text(file))
     except yaml.YAMLError:
         raise InvalidInput(f"{file} is neither YAML nor JSON.", field="file") from None
     if not isinstance(document, dict):
@@ -217,7 +223,7 @@ def _pairs(typed: Sequence[str], name: str) -> dict[str, Any]:
         key, separator, value = text.partition("=")
         if not separator or not key:
             hint = "--config" if name == "config" else "--secret"
-            # What was typed may be a secret in the wrong place: it is not repeated.
+            # The text may be a secret in the wrong place, so it is not repeated.
             raise click.BadParameter("write NAME=VALUE.", param_hint=hint)
         pairs[key] = _value(value) if name == "config" else value
     return pairs

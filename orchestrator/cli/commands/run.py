@@ -35,8 +35,15 @@ from isolane.text import MESSAGE_MAX, storable
 from orchestrator.cli.support.django import CONSOLE
 from orchestrator.cli.support.local_nodes import local_runner, node_options, nodes_in
 from orchestrator.cli.support.local_resources import local_grants
-from orchestrator.cli.support.parsing import FILE, input_pair, located, plain, text_of, typed_inputs
-from orchestrator.cli.support.source_locations import Places
+from orchestrator.cli.support.parsing import (
+    FILE,
+    hint_at_quotes,
+    input_pair,
+    located,
+    plain,
+    read_text,
+)
+from orchestrator.cli.support.source_locations import SourceLocations
 from resources.runtimes.base import RuntimeBackend
 
 SHOWN = 60  # characters of an output in the table
@@ -48,29 +55,29 @@ ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--local", is_flag=True, required=True, help="Here, and not on a platform.")
+@click.option("--local", is_flag=True, required=True, help="Run here, not on a platform.")
 @click.option(
     "--input",
     "pairs",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Repeatable; VALUE is JSON or text.",
+    help="An input; VALUE is JSON or text. Repeatable.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**SEED_BITS - 1),
-    help="Of the run's random numbers and backoffs; the same seed gives the same again.",
+    help="Seed of the run's random numbers and backoffs; the same seed gives the same numbers.",
 )
 @click.option(
     "--answer",
     type=click.Choice(["approve", "reject"]),
-    help="To whatever the run asks; else it is asked here.",
+    help="Answer to all questions of the run. Default: ask here.",
 )
 @click.option(
     "--resources",
     "definitions",
     type=FILE,
-    help="A YAML file with the definitions that the blueprint names: type, config, secrets, scope.",
+    help="A YAML file with definitions of the blueprint's resources: type, config, secrets, scope.",
 )
 @node_options
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON, for programs.")
@@ -89,9 +96,8 @@ def run(
 ) -> None:
     """Run the blueprint in FILE on this machine, without any server.
 
-    The steps run in a process of their own, as on a platform, with the same retries, timeouts and budgets. What they
-    say goes to stderr while they run; then the steps and what the run gives back are printed. Exit 1 if it does not
-    succeed. Ctrl-C cancels it.
+    Steps run in a separate process, as on a platform, with the same retries, timeouts and budgets. Their log lines go
+    to stderr; at the end the steps and the outputs are printed. Exit 1 if the run does not succeed. Ctrl-C cancels it.
 
     \b
     isolane run examples/greeting.yaml --local --input name=Ada
@@ -100,34 +106,36 @@ def run(
     """
     inputs = dict(input_pair(pair) for pair in pairs)
     with local_runner(file, packages=packages, tasks=tasks, paths=paths) as backend:
-        places = Places(file=file, source=_checked(file, backend))
-        grants = local_grants(places.source.document, definitions)
-        with _cancelled_by_signal() as cancelled, typed_inputs():
+        locations = SourceLocations(file=file, source=_checked(file, backend))
+        grants = local_grants(locations.source.document, definitions)
+        with _cancelled_by_signal() as cancelled, hint_at_quotes():
             engine = LocalEngine(
-                places.source.document,
+                locations.source.document,
                 inputs,
                 backend=backend,
-                listener=Terminal(places, answer=answer, cancelled=cancelled),
+                listener=Terminal(locations, answer=answer, cancelled=cancelled),
                 grants=grants,
                 seed=seed,
                 cancelled=cancelled,
             )
             ended = engine.run()
-    if place := places.of_outputs(ended.message):
-        click.secho(f"{place}: {plain(ended.message)}", fg="red", err=True)
+    if location := locations.of_outputs(ended.message):
+        click.secho(f"{location}: {plain(ended.message)}", fg="red", err=True)
     _print_run(ended, as_json=as_json)
     if ended.state is not ExecutionState.SUCCEEDED:
         raise SystemExit(1)
 
 
 class Terminal:
-    """Tells on stderr what happens, so that stdout holds the result alone."""
+    """Print progress to stderr, so that stdout holds the result alone."""
 
-    def __init__(self, places: Places, *, answer: str | None, cancelled: threading.Event) -> None:
-        self._places = places
+    def __init__(
+        self, locations: SourceLocations, *, answer: str | None, cancelled: threading.Event
+    ) -> None:
+        self._locations = locations
         self._answer = answer
         self._cancelled = cancelled
-        self._typed = b""  # and not yet taken as an answer
+        self._typed = b""  # not yet used as an answer
 
     def log_line(self, step: str, level: str, message: str) -> None:
         """Print a line."""
@@ -144,12 +152,12 @@ class Terminal:
     def attempt_finished(self, step: LocalStep) -> None:
         """Print how an attempt ended, and where in the file what failed stands."""
         words = (step.path, step.state.value, step.code, plain(step.message))
-        told = " ".join(word for word in words if word)
+        line = " ".join(word for word in words if word)
         if step.state in {StepState.FAILED, StepState.RETRYING}:
-            place = self._places.of_step(step.position, step.message)
-            click.secho(f"{place}: {told}", fg="red", err=True)
+            location = self._locations.of_step(step.position, step.message)
+            click.secho(f"{location}: {line}", fg="red", err=True)
         else:
-            click.secho(told, dim=True, err=True)
+            click.secho(line, dim=True, err=True)
 
     def waiting(self, seconds: float) -> None:
         """Print for how long."""
@@ -160,7 +168,10 @@ class Terminal:
         click.secho(f"{step} asks: {plain(question)}", bold=True, err=True)
         if self._answer:
             return ApprovalReply(approved=self._answer == "approve", by=TENANT)
-        click.echo("y or n, and a comment if you like; --answer says it beforehand.", err=True)
+        click.echo(
+            "Type y or n, and a comment if you like; --answer gives the answer in advance.",
+            err=True,
+        )
         until = time.monotonic() + expires_s
         while line := self._line(until):
             word, _, comment = storable(line.strip(), MESSAGE_MAX).partition(" ")
@@ -172,14 +183,14 @@ class Terminal:
         return None
 
     def _line(self, until: float) -> str:
-        """The next line; empty if there is none, its time is over or the run is cancelled."""
+        """Return the next line; empty at the end of input, after `until`, or if the run is cancelled."""
         if sys.stdin is None:  # closed from the start: the descriptor may be anything now
             return ""
         while not self._cancelled.is_set() and time.monotonic() < until:
             if b"\n" in self._typed:
                 line, _, self._typed = self._typed.partition(b"\n")
                 return f"{line.decode(errors='replace')}\n"
-            # Not through sys.stdin, which reads ahead: what it keeps, select() does not know of.
+            # Not through sys.stdin, which reads ahead: select() does not see its buffer.
             if select.select([STDIN], [], [], POLL_SECONDS)[0]:
                 piece = os.read(STDIN, READ_BYTES)
                 # The last line may lack its end.
@@ -191,7 +202,7 @@ class Terminal:
 
 def _checked(file: Path, backend: RuntimeBackend) -> Source:
     with located(file):
-        source = read(text_of(file))
+        source = read(read_text(file))
         known = nodes_in(backend)
         with source.located():
             check_document(source.document, known)
@@ -200,7 +211,7 @@ def _checked(file: Path, backend: RuntimeBackend) -> Source:
 
 @contextlib.contextmanager
 def _cancelled_by_signal() -> Iterator[threading.Event]:
-    """Ctrl-C asks the run to stop; pressed again, it ends the command."""
+    """Cancel the run on Ctrl-C; a second Ctrl-C ends the command."""
     cancelled = threading.Event()
 
     def cancel(_number: int, _frame: FrameType | None) -> None:
@@ -228,8 +239,8 @@ def _print_run(run: LocalRun, *, as_json: bool) -> None:
             f"{step.seconds:.2f}" if step.attempt else "", escape(_short(step.output)),
         )  # fmt: skip
     CONSOLE.print(table)
-    told = " ".join(word for word in (run.state.value, run.code, plain(run.message)) if word)
-    click.secho(f"{told} (seed {run.seed})", bold=True)
+    line = " ".join(word for word in (run.state.value, run.code, plain(run.message)) if word)
+    click.secho(f"{line} (seed {run.seed})", bold=True)
     for kind, amount in run.costs.items():
         click.echo(f"cost: {amount_text(amount)} {kind}")
     for held in run.resources:

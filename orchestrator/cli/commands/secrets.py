@@ -1,4 +1,4 @@
-"""`isolane secrets`: values come from a prompt, a file or standard input, never from the command line."""
+"""`isolane secrets`: values are read from a prompt, a file or standard input, never from the command line."""
 
 import json
 import sys
@@ -9,11 +9,10 @@ from rich.table import Table
 
 from executions.services.rotation import rotate as rotations
 from orchestrator.cli.support.django import CONSOLE, actor
-from orchestrator.cli.support.identity import tenant_options
-from orchestrator.cli.support.owner import Owner
-from orchestrator.cli.support.parsing import FILE, text_of
+from orchestrator.cli.support.identity import CommandIdentity, tenant_options
+from orchestrator.cli.support.parsing import FILE, read_text
 from orchestrator.cli.support.platform import OperatorCommand, PlatformGroup
-from resources.api.serializers import SecretSerializer
+from resources.api.serializers.secrets import SecretSerializer
 from resources.selectors import all_secrets
 from resources.services.names import check_name
 from resources.services.rotation import Rotated
@@ -26,16 +25,18 @@ EXIT_INCOMPLETE = 1
 
 @click.group(cls=PlatformGroup)
 def secrets() -> None:
-    """What opens a tenant's resources: stored encrypted, and never shown again."""
+    """Set, list and delete secrets of a tenant: stored encrypted, never shown again."""
 
 
 @secrets.command("list")
 @tenant_options
-@click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
 def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
-    """List the names of a tenant's secrets."""
-    owner = Owner(tenant, api_key)
-    with tenant_scope(owner.tenant):
+    """List the names of a tenant's secrets, without values."""
+    identity = CommandIdentity(tenant, api_key)
+    with tenant_scope(identity.tenant):
         rows = SecretSerializer(all_secrets(), many=True).data
     if as_json:
         for row in rows:
@@ -51,37 +52,37 @@ def list_(*, tenant: str, api_key: str | None, as_json: bool) -> None:
 @click.argument("name")
 @tenant_options
 @click.option(
-    "--from-file", type=FILE, help="Take the value from this file, without the last newline."
+    "--from-file", type=FILE, help="Read the value from this file, without the last newline."
 )
 def set_(*, name: str, tenant: str, api_key: str | None, from_file: Path | None) -> None:
-    """Store the secret NAME, or replace its value; asks for it, or reads standard input if that is no terminal."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.SECRET_EDIT)
+    """Set the secret NAME; prompts for the value, or reads standard input if it is not a terminal."""
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.SECRET_EDIT)
     check_name(name)
-    secret = put_secret(owner.tenant, name, _value(from_file), actor=owner.name)
+    secret = put_secret(identity.tenant, name, _value(from_file), actor=identity.name)
     click.echo(f"Secret {name} of {tenant} is set (version {secret.version}).")
 
 
 @secrets.command()
 @click.argument("name")
 @tenant_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(*, name: str, tenant: str, api_key: str | None, yes: bool) -> None:
-    """Forget the secret NAME; refused while a definition refers to it."""
-    owner = Owner(tenant, api_key)
-    owner.require_change(Permission.SECRET_EDIT)
+    """Delete the secret NAME; refused while a definition refers to it."""
+    identity = CommandIdentity(tenant, api_key)
+    identity.require_tenant_wide(Permission.SECRET_EDIT)
     if not yes:
         click.confirm(f"Delete the secret {name} of {tenant}? This cannot be undone.", abort=True)
-    delete_secret(owner.tenant, name, actor=owner.name)
+    delete_secret(identity.tenant, name, actor=identity.name)
     click.echo(f"Secret {name} of {tenant} is deleted.")
 
 
 @secrets.command(cls=OperatorCommand)
 @click.pass_context
 def rotate(ctx: click.Context) -> None:
-    """Encrypt all that is sealed, of every tenant, under the newest of ENCRYPTION_KEYS, while the platform runs.
+    """Encrypt all sealed values of every tenant with the newest of ENCRYPTION_KEYS; the platform may run.
 
-    Once this ends with exit code 0, the older keys can be dropped. It can be repeated at any time.
+    After exit code 0 the older keys can be removed. The command can be repeated at any time.
     """
     total = Rotated()
     for progress in rotations(actor=actor()):
@@ -90,13 +91,15 @@ def rotate(ctx: click.Context) -> None:
             f"[{progress.done}/{progress.total}] {progress.tenant}: {progress.result.rotated} rotated,"
             f" {progress.result.current} current"
         )
-    click.echo(f"{total.rotated} values are now under the newest key; {total.current} were before.")
+    click.echo(
+        f"{total.rotated} values were rotated to the newest key; {total.current} had it before."
+    )
     if total.changed:
-        click.echo(f"{total.changed} changed meanwhile: rotate again.", err=True)
+        click.echo(f"{total.changed} changed meanwhile: run the command again.", err=True)
     if total.unreadable:
         click.echo(
-            f"{total.unreadable} cannot be read with any of ENCRYPTION_KEYS: put the key back that they were"
-            " written with, and rotate again.",
+            f"{total.unreadable} cannot be decrypted with any of ENCRYPTION_KEYS: add the key that they were"
+            " encrypted with, and run the command again.",
             err=True,
         )
     if not total.is_complete:
@@ -105,7 +108,7 @@ def rotate(ctx: click.Context) -> None:
 
 def _value(file: Path | None) -> str:
     if file is not None:
-        return _without_newline(text_of(file))
+        return _without_newline(read_text(file))
     if _is_terminal():
         typed: str = click.prompt("Value", hide_input=True, confirmation_prompt=True)
         return typed

@@ -1,4 +1,4 @@
-"""`isolane migrate` and `isolane provisioner`: single processes for production."""
+"""`isolane migrate` and `isolane provisioner`: processes that change schemas."""
 
 import os
 import signal
@@ -16,9 +16,9 @@ from tenants.provisioning import migrate as migrate_all
 
 @click.command(cls=OwnerCommand)
 def migrate() -> None:
-    """Bring public, the template and every tenant's schema up to date (needs DATABASE_OWNER_URL).
+    """Migrate public, the template and the schema of every tenant (needs DATABASE_OWNER_URL).
 
-    Provisioners that run help with the tenants. A tenant that fails keeps no other waiting; exit 1 if one did.
+    Running provisioners help with the tenants. A tenant that fails does not block the others. Exit 1 if one failed.
     """
     failed = migrate_all(lambda schema: click.echo(f"  {schema}"))
     for sentence in exposures():
@@ -27,17 +27,17 @@ def migrate() -> None:
         click.secho(f"  {one.schema}: {plain(one.error)}", fg="red", err=True)
     if failed:
         raise click.ClickException(
-            f"{len(failed)} tenants could not be migrated; all others are up to date. Mend the cause and run it "
-            "again; provisioners that run try again, too."
+            f"{len(failed)} tenants could not be migrated; all others are up to date. Fix the cause and run the "
+            "command again; running provisioners retry, too."
         )
     click.echo("All schemas are up to date.")
 
 
 @click.command(cls=OwnerCommand)
 def provisioner() -> None:
-    """Make, migrate and delete tenants' schemas and roles until stopped (needs DATABASE_OWNER_URL).
+    """Create, migrate and delete schemas and roles of tenants until stopped (needs DATABASE_OWNER_URL).
 
-    Any number may run: each takes tenants that no other holds. SIGTERM ends it after the tenant it is at.
+    Any number may run: each takes tenants that no other has taken. SIGTERM ends it after the current tenant.
     """
     ready_file = settings.ENV.ready_file
 

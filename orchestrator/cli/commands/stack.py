@@ -1,4 +1,4 @@
-"""`isolane up`, `status` and `down`: the whole platform on this machine."""
+"""`isolane up`, `status` and `down`: run the whole platform on this machine."""
 
 import contextlib
 import json
@@ -22,27 +22,36 @@ from orchestrator.stack import Stack, StackOptions, running_stack
 STOP_SECONDS = 60
 
 
-def say(line: str) -> None:
-    """One line of progress."""
+def print_progress(line: str) -> None:
+    """Print one line of progress."""
     CONSOLE.print(f"  {line}", style="dim")
 
 
 @click.command()
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64))
-@click.option("--port", default=8000, show_default=True, help="For web; another if it is taken.")
-@click.option("--flower-port", default=5555, show_default=True, help="Another if it is taken.")
+@click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="Number of workers."
+)
+@click.option(
+    "--port", default=8000, show_default=True, help="Port of web; a free one if it is taken."
+)
+@click.option(
+    "--flower-port",
+    default=5555,
+    show_default=True,
+    help="Port of Flower; a free one if it is taken.",
+)
 def up(workers: int, port: int, flower_port: int) -> None:
     """Run servers, web, workers, a provisioner and Flower until Ctrl-C; data is kept between starts.
 
-    PostgreSQL, Valkey and the run cache are embedded unless DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL name others;
-    beside those, ISOLANE_CACHE_URL names a run cache.
+    PostgreSQL, Valkey and the run cache are embedded, unless DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL name other
+    servers; with those, ISOLANE_CACHE_URL names a run cache.
     """
     home = env.home(os.environ)
     options = StackOptions(
         home=home, kept_home=home, workers=workers, web_port=port, flower_port=flower_port
     )
-    # A signal is how it is meant to end, also while it starts.
-    with contextlib.suppress(StopRequested), running_stack(options, say) as stack:
+    # A signal is the normal end, also during the start.
+    with contextlib.suppress(StopRequested), running_stack(options, print_progress) as stack:
         password = prepare_platform(stack)
         stack.start_processes(workers)
         stack.publish_state()
@@ -52,15 +61,15 @@ def up(workers: int, port: int, flower_port: int) -> None:
 
 
 def prepare_platform(stack: Stack) -> str | None:
-    """Migrate and make the first administrator; returns the password if it was made just now."""
+    """Migrate and create the first administrator; return the password if it was created now."""
     os.environ.update(stack.environment)
     setup_django()
     from tenants.provisioning import migrate  # noqa: PLC0415 - needs the stack's settings
     from tenants.services.users import ensure_admin  # noqa: PLC0415 - likewise
 
-    say("migrating")
+    print_progress("migrating")
     for failed in migrate():
-        say(f"tenant {failed.schema} could not be migrated: {failed.error}")
+        print_progress(f"tenant {failed.schema} could not be migrated: {failed.error}")
     password = stack.secrets.admin_password
     return password if ensure_admin(username="admin", password=password) else None
 
@@ -83,9 +92,9 @@ def _print_urls(stack: Stack, password: str | None, home: Path) -> None:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def status(*, as_json: bool) -> None:
-    """Show the platform started by 'isolane up'; exit 3 if none runs."""
+    """Show the platform started by 'isolane up'; exit 3 if it is not running."""
     state = _state()
     if state is None:
         click.echo('{"running": false}' if as_json else "Not running. Start it with 'make up'.")
@@ -105,7 +114,7 @@ def status(*, as_json: bool) -> None:
 
 @click.command()
 def down() -> None:
-    """Stop the platform started by 'isolane up', wherever it runs on this machine."""
+    """Stop the platform started by 'isolane up' in any terminal of this machine."""
     state = _state()
     if state is None:
         click.echo("Not running.")

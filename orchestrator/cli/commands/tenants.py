@@ -1,6 +1,7 @@
 """`isolane tenants`."""
 
 import click
+from django.conf import settings
 from rich.markup import escape
 from rich.table import Table
 
@@ -9,6 +10,7 @@ from foundation.errors import InvalidInput
 from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorGroup
+from resources.levels import IsolationUnavailable, choose
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
 from tenants.scope import platform_scope
@@ -17,34 +19,37 @@ from tenants.services.tenants import create_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
 from tenants.waiting import wait_until_active, wait_until_gone
 
-MADE_SECONDS = 15.0
+CREATION_SECONDS = 15.0
 WAIT_SECONDS = 120.0
 
 
 @click.group(cls=OperatorGroup)
 def tenants() -> None:
-    """Customers: make, list, suspend, resume and delete them."""
+    """Create, list, change, suspend, resume and delete tenants."""
 
 
 @tenants.command()
 @click.argument("schema")
-@click.option("--name", default="", help="A name for people; the schema's if not said.")
-@click.option("--domain", default="", help="Its host name; <schema>.<base host> if not said.")
+@click.option("--name", default="", help="Name for people. Default: SCHEMA.")
+@click.option("--domain", default="", help="Host name of the tenant. Default: SCHEMA.<base host>.")
 @click.option(
-    "--trusted", is_flag=True, help="May share a process with other trusted tenants' runs."
+    "--trusted",
+    is_flag=True,
+    help="Let its runs share processes with runs of other trusted tenants. An untrusted tenant needs a level stricter"
+    " than shared.",
 )
 @click.option(
     "--isolation",
     default="shared",
     show_default=True,
     type=click.Choice([level.value for level in Isolation]),
-    help="The weakest isolation that its runs may have.",
+    help="The weakest isolation level for its runs.",
 )
-@click.option("--max-running", default=5, show_default=True, help="Runs at the same time.")
+@click.option("--max-running", default=5, show_default=True, help="Most runs at the same time.")
 @click.option(
     "--reuse-name",
     is_flag=True,
-    help="Take the name of a deleted tenant; secrets named env: and file: that it left are the new one's.",
+    help="Allow the name of a deleted tenant; the new one gets its secrets env: and file:, unless you removed them.",
 )
 def create(
     *,
@@ -56,7 +61,11 @@ def create(
     max_running: int,
     reuse_name: bool,
 ) -> None:
-    """Make the tenant SCHEMA: a domain and a quota, then, by a provisioner, a schema and a database role."""
+    """Create the tenant SCHEMA: a domain, a quota, a schema and a database role.
+
+    A provisioner creates schema and role; the command waits for it, at most 15 seconds. Workers offer only the level
+    shared so far, so runs of a tenant without --trusted cannot start yet.
+    """
     create_tenant(
         schema=schema,
         name=name,
@@ -67,29 +76,36 @@ def create(
         reuse_name=reuse_name,
         actor=actor(),
     )
-    with CONSOLE.status(f"Waiting for a provisioner to make {schema}"):
-        wait_until_active(schema, seconds=MADE_SECONDS)
+    click.echo(f"Waiting for a provisioner to create schema and role of {schema}", err=True)
+    wait_until_active(schema, seconds=CREATION_SECONDS)
     click.echo(
         f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first --role author"
     )
+    if reason := _why_runs_are_refused(required=Isolation(isolation), trusted=trusted):
+        click.echo(f"Its runs cannot start yet. {reason}", err=True)
 
 
 @tenants.command("set")
 @click.argument("schema")
-@click.option("--name", default=None, help="A name for people.")
+@click.option("--name", default=None, help="Name for people.")
 @click.option(
     "--trusted/--untrusted",
     default=None,
-    help="May share a process with other trusted tenants' runs.",
+    help="Let its runs share processes with runs of other trusted tenants.",
 )
-@click.option("--isolation", default=None, type=click.Choice([level.value for level in Isolation]))
-@click.option("--max-running", default=None, type=int, help="Runs at the same time.")
+@click.option(
+    "--isolation",
+    default=None,
+    type=click.Choice([level.value for level in Isolation]),
+    help="The weakest isolation level for its runs.",
+)
+@click.option("--max-running", default=None, type=int, help="Most runs at the same time.")
 @click.option(
     "--budget",
     "budgets",
     multiple=True,
     metavar="KIND=AMOUNT",
-    help="Repeatable; what runs may cost in a calendar month (UTC), such as tokens=1000000. KIND=none removes it.",
+    help="Most that runs may cost in a calendar month (UTC), such as tokens=1000000; KIND=none removes it. Repeatable.",
 )
 def set_(
     *,
@@ -100,7 +116,7 @@ def set_(
     max_running: int | None,
     budgets: tuple[str, ...],
 ) -> None:
-    """Change SCHEMA's name, trust, isolation, quota or budget; what is not given stays."""
+    """Change name, trust, isolation, quota or budget of the tenant SCHEMA; omitted options stay as they are."""
     update_tenant(
         schema=schema,
         name=name,
@@ -144,28 +160,28 @@ def list_() -> None:
 @tenants.command()
 @click.argument("schema")
 def suspend(schema: str) -> None:
-    """Take no new work for SCHEMA; what runs may end."""
+    """Accept no new runs for the tenant SCHEMA; running ones may end."""
     _set_status(schema, TenantStatus.SUSPENDED)
 
 
 @tenants.command()
 @click.argument("schema")
 def resume(schema: str) -> None:
-    """Let SCHEMA work again."""
+    """Accept runs for the tenant SCHEMA again."""
     _set_status(schema, TenantStatus.ACTIVE)
 
 
 @tenants.command()
 @click.argument("schema")
 @click.option(
-    "--confirm", metavar="SCHEMA", default=None, help="The name again, instead of typing it."
+    "--confirm", metavar="SCHEMA", default=None, help="SCHEMA again, to confirm without a prompt."
 )
 @click.option("--wait", is_flag=True, help="Wait until everything is gone.")
 def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
-    """Stop SCHEMA's runs and drop its data and role, in the background. This cannot be undone."""
+    """Stop the runs of the tenant SCHEMA and delete its data and role, in the background. This cannot be undone."""
     tenant_by_schema(schema)
     if confirm is None:
-        confirm = click.prompt(f"This drops everything of {schema}. Type its name to confirm")
+        confirm = click.prompt(f"This deletes everything of {schema}. Type its name to confirm")
     if confirm != schema:
         raise click.ClickException(f"Nothing was deleted: {confirm!r} is not {schema!r}.")
     _set_status(schema, TenantStatus.DELETING)
@@ -173,6 +189,16 @@ def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
         with CONSOLE.status(f"Stopping {schema}'s runs and dropping its data"):
             wait_until_gone(schema, advance_deletion, seconds=WAIT_SECONDS)
         click.echo(f"Tenant {schema} is gone.")
+
+
+def _why_runs_are_refused(*, required: Isolation, trusted: bool) -> str:
+    """Return the reason if no configured isolation level suits the tenant; else an empty text."""
+    available = frozenset(Isolation(level) for level in settings.RUNTIMES)
+    try:
+        choose(required=required, trusted=trusted, available=available)
+    except IsolationUnavailable as error:
+        return error.detail
+    return ""
 
 
 def _budget(text: str) -> tuple[str, Amount | None]:

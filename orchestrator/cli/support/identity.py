@@ -1,11 +1,10 @@
-"""Who types a command, and what of a tenant's data is shown to them."""
+"""On whose behalf a command acts, and whether it may show a tenant's data."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from executions.api.callers import require
 from executions.selectors.executions import Reach
 from foundation.errors import Forbidden, Unauthenticated
 from orchestrator.cli.support.django import actor
@@ -20,13 +19,11 @@ HINT = (
     "Inputs, outputs, variables, questions, messages and logs are shown to those who may view executions of the"
     " blueprint: give an API key with --api-key or ISOLANE_API_KEY."
 )
-
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Viewer:
-    """Who types the command: a caller of the tenant if an API key was given, else an operator of the platform."""
+class CommandIdentity:
+    """The caller whose API key was given, with its permissions; without a key, an operator of the platform."""
 
     def __init__(self, tenant: str, api_key: str | None) -> None:
         self.tenant: TenantRef = tenant_by_schema(tenant)
@@ -34,45 +31,50 @@ class Viewer:
 
     @property
     def name(self) -> str:
-        """Who it is, as runs and the audit trail have it."""
+        """Name for runs and the audit trail."""
         return self._caller.name if self._caller else actor()
 
     @property
     def reach(self) -> Reach:
-        """The blueprints whose things are seen; an operator sees that all exist."""
+        """Names of the visible blueprints; None means all."""
         return self._caller.blueprints if self._caller else None
 
     def sees_data(self, blueprint: str) -> bool:
-        """Whether the data of this blueprint's runs is shown."""
+        """Return True if the data of this blueprint's runs may be shown; never to an operator."""
         caller = self._caller
         return caller is not None and caller.may(Permission.EXECUTION_VIEW, blueprint)
 
     def require(self, permission: Permission, blueprint: str) -> None:
-        """Refuse a caller without the right; an operator may do everything but look into data."""
+        """Raise Forbidden for a key without the permission; an operator has all of them."""
         if self._caller is not None:
-            require(self._caller, permission, blueprint)
+            self._caller.require(permission, blueprint)
+
+    def require_tenant_wide(self, permission: Permission) -> None:
+        """Raise Forbidden for a key without the permission for the whole tenant; an operator has all of them."""
+        if self._caller is not None:
+            self._caller.require_tenant_wide(permission)
 
     def require_data(self, blueprint: str) -> None:
-        """Refuse who may not see the data of this blueprint's runs."""
+        """Raise Forbidden if the data of this blueprint's runs may not be shown."""
         if not self.sees_data(blueprint):
             raise Forbidden(HINT)
 
 
 def tenant_options(command: Command) -> Command:
-    """`--tenant` and `--api-key`."""
+    """Add `--tenant` and `--api-key`."""
     return api_key_option(
-        click.option("--tenant", required=True, help="The tenant's name.")(command)
+        click.option("--tenant", required=True, help="Name of the tenant.")(command)
     )
 
 
 def api_key_option(command: Command) -> Command:
-    """`--api-key` alone."""
+    """Add `--api-key`."""
     return click.option(
         "--api-key",
         envvar=CLIENTS_KEY,
         show_envvar=True,
         metavar="KEY",
-        help="Act as this key's owner, with its rights; needed to see inputs, outputs and logs of runs.",
+        help="Act with the permissions of this API key; needed to see inputs, outputs and logs of runs.",
     )(command)
 
 

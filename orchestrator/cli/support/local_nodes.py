@@ -1,7 +1,7 @@
-"""The nodes of this machine: described and run by a runner of the command's own, as a worker would.
+"""Nodes on this machine, described and run by a runner of the command's own, as in a worker.
 
 Timing: a command. Model: sync, the nodes in a child process. Guarantee: needs no server; the child is gone when the
-command ends. Failure: nodes that cannot be loaded are named, as one line.
+command ends. Failure: bubble; nodes that cannot be loaded are named in one line.
 """
 
 import contextlib
@@ -21,27 +21,27 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def node_options(command: Command) -> Command:
-    """`--package`, `--task-package` and `--path`."""
+    """Add `--package`, `--task-package` and `--path`."""
     command = click.option(
         "--path",
         "paths",
         multiple=True,
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Repeatable; a folder to import from, beside that of FILE and those of ISOLANE_NODE_PATHS.",
+        help="A folder to import from, beside that of FILE and those of ISOLANE_NODE_PATHS. Repeatable.",
     )(command)
     command = click.option(
         "--task-package",
         "tasks",
         multiple=True,
         metavar="NAME",
-        help="Repeatable; a package whose functions steps use as task:… If none, ISOLANE_TASK_PACKAGES.",
+        help="A package whose functions steps use as task:… Repeatable. Default: ISOLANE_TASK_PACKAGES.",
     )(command)
     return click.option(
         "--package",
         "packages",
         multiple=True,
         metavar="NAME",
-        help="Repeatable; a Python package with nodes. If none is named, those of ISOLANE_NODE_PACKAGES.",
+        help="A Python package with nodes. Repeatable. Default: ISOLANE_NODE_PACKAGES.",
     )(command)
 
 
@@ -49,7 +49,7 @@ def node_options(command: Command) -> Command:
 def local_runner(
     file: Path, *, packages: Sequence[str], tasks: Sequence[str], paths: Sequence[Path]
 ) -> Iterator[RuntimeBackend]:
-    """A runner with these packages, for the blueprint in a file; it is stopped behind."""
+    """Yield a runner with these packages, for the blueprint in a file, and stop it at the end."""
     backend = SharedBackend(
         level="shared",
         size=1,
@@ -64,7 +64,7 @@ def local_runner(
 
 
 def nodes_in(backend: RuntimeBackend) -> dict[str, NodeInfo]:
-    """The nodes that a runner has."""
+    """Return the nodes of a runner."""
     try:
         described = backend.describe()
     except RuntimeStartError as error:

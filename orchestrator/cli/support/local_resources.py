@@ -1,4 +1,4 @@
-"""The resources of `isolane run --local`: definitions from a file, secrets from the terminal's environment.
+"""Resources of `isolane run --local`: definitions from a file, secrets from environment variables.
 
 \b
 billing-db:
@@ -22,14 +22,14 @@ from executions.blueprints.validation.resources import check_defined, scope_of
 from isolane.protocol import Grant, ResourceScope
 from isolane.providers.registry import provider_of
 from isolane.shapes import ShapeError, build
-from orchestrator.cli.support.parsing import located, text_of
+from orchestrator.cli.support.parsing import located, read_text
 
 FROM_ENVIRONMENT = "env:"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalDefinition:
-    """A definition as the file has it."""
+    """A definition in the file."""
 
     type: str
     config: dict[str, Any]
@@ -38,14 +38,14 @@ class LocalDefinition:
 
 
 def local_grants(document: Mapping[str, Any], file: Path | None) -> tuple[Grant, ...]:
-    """What the blueprint declares, as the file defines it."""
+    """Return a grant for each resource that the blueprint declares, as the file defines it."""
     declared = plan(document).resources
     if not declared:
         return ()
     if file is None:
         names = ", ".join(resource.definition for resource in declared)
         raise click.ClickException(
-            f"The blueprint declares resources ({names}): say with --resources FILE what they are."
+            f"The blueprint declares resources ({names}): define them in a file, given with --resources."
         )
     defined = _definitions(file)
     with located(file):
@@ -55,12 +55,12 @@ def local_grants(document: Mapping[str, Any], file: Path | None) -> tuple[Grant,
 
 def _definitions(file: Path) -> dict[str, LocalDefinition]:
     try:
-        found = yaml.safe_load(text_of(file))
+        found = yaml.safe_load(read_text(file))
     except yaml.YAMLError as error:
-        raise click.ClickException(f"{file}: no YAML: {error}") from None
+        raise click.ClickException(f"{file}: not YAML: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
         raise click.ClickException(
-            f"{file}: it must hold definitions by name, each with type, config, secrets and scope."
+            f"{file}: the file must map names to definitions, each with type, config, secrets and scope."
         )
     try:
         return {
@@ -81,7 +81,7 @@ def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> 
         raise click.ClickException(f"{where}: {error}") from None
     if defined.config.get("mint") or defined.type == "cache":
         raise click.ClickException(
-            f"{where}: credentials of minted roles and of the run cache are made by a worker; there is none here."
+            f"{where}: minted roles and the run cache need a worker, and there is none here."
         )
     return Grant(
         name=resource.name,
@@ -96,7 +96,7 @@ def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> 
 
 def _secret(said: str, where: str) -> str:
     if not said.startswith(FROM_ENVIRONMENT):
-        raise click.ClickException(f"{where}: write env:NAME; a secret is no part of a file.")
+        raise click.ClickException(f"{where}: write env:NAME; a secret must not be in a file.")
     name = said.removeprefix(FROM_ENVIRONMENT)
     if name not in os.environ:
         raise click.ClickException(f"{where}: the environment has no {name}.")

@@ -1,4 +1,4 @@
-"""Texts that come from files and arguments, and texts of others that go to a terminal."""
+"""Read files and arguments; print untrusted texts safely."""
 
 import contextlib
 import json
@@ -18,8 +18,8 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _LINE = re.compile(r"\Aline \d+:? ", re.IGNORECASE)
 
 
-def text_of(file: Path) -> str:
-    """The text of a blueprint's file."""
+def read_text(file: Path) -> str:
+    """Return the text of a file, which must be UTF-8."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -28,7 +28,7 @@ def text_of(file: Path) -> str:
 
 @contextlib.contextmanager
 def located(file: Path) -> Iterator[None]:
-    """Within, a refusal of a blueprint begins with file:line, as editors and terminals know it."""
+    """Prefix errors of a blueprint with file:line, the form that editors and terminals know."""
     try:
         yield
     except BlueprintError as error:
@@ -38,7 +38,7 @@ def located(file: Path) -> Iterator[None]:
 
 
 def input_pair(text: str) -> tuple[str, Any]:
-    """An input as it is typed: NAME=VALUE, the value JSON or text."""
+    """Parse NAME=VALUE; the value is JSON or text."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--input")
@@ -49,8 +49,8 @@ def input_pair(text: str) -> tuple[str, Any]:
 
 
 @contextlib.contextmanager
-def typed_inputs() -> Iterator[None]:
-    """Within, a number that came where text is wanted is refused with the way to type text."""
+def hint_at_quotes() -> Iterator[None]:
+    """Add a hint on quoting to errors about a number in place of text."""
     try:
         yield
     except WantsText as error:
@@ -61,10 +61,10 @@ def typed_inputs() -> Iterator[None]:
 
 
 def plain(text: str) -> str:
-    """A text of others that cannot steer the terminal; JSON stays the JSON that it is."""
+    """Escape control characters, so that the text cannot control the terminal; JSON stays valid."""
     return "".join(c if c.isprintable() or c in "\t\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def story_line(at: datetime, text: str) -> str:
-    """One thing that happened in a run, with its time of day."""
+def event_line(at: datetime, text: str) -> str:
+    """Return a line for an event: its time of day and a sentence."""
     return f"{at:%H:%M:%S}.{at.microsecond // 1000:03}  {plain(text)}"

@@ -1,4 +1,4 @@
-"""Commands that need a platform: whether there is one is asked when they run, so that their --help needs none."""
+"""Command classes that need a platform; it is looked for when a command runs, so that --help needs none."""
 
 import os
 from typing import Any
@@ -14,34 +14,36 @@ from orchestrator.processes import CLIENTS_KEY, OPERATOR, PROVISIONER, Process
 
 
 def has_platform() -> bool:
-    """Whether this terminal knows where a platform's database is."""
+    """Return True if the address of a platform's database is known."""
     return bool(settings.ENV.database_url)
 
 
 def require_platform() -> None:
-    """Refuse to go on without one."""
+    """Raise Unavailable without a platform."""
     if not has_platform():
-        read_running(EmbeddedPaths(env.home(os.environ)).state_file)  # says so if it is not ours
+        read_running(
+            EmbeddedPaths(env.home(os.environ)).state_file
+        )  # raises if it belongs to another user
         raise Unavailable("No platform runs here: start one with 'make up', or set DATABASE_URL.")
 
 
 class PlatformCommand(click.Command):
     """A command that needs a platform."""
 
-    process: Process = OPERATOR  # whose credentials it needs
+    process: Process = OPERATOR  # the kind of process whose credentials it needs
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Ask for it after the arguments are read."""
+        """Require the platform after the arguments are parsed, then run."""
         require_platform()
         env.require(self.process)
         return super().invoke(ctx)
 
 
 class OperatorCommand(PlatformCommand):
-    """A command for operators of the platform, which no API key has the right to."""
+    """A command for operators of the platform; no API key has the permission."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Refuse who acts as an API key's owner."""
+        """Refuse to run while an API key is set, then run."""
         if os.environ.get(CLIENTS_KEY):
             raise Forbidden(
                 f"'{ctx.command_path}' is for operators of the platform, but {CLIENTS_KEY} is set, and with a key"
@@ -51,13 +53,13 @@ class OperatorCommand(PlatformCommand):
 
 
 class OwnerCommand(OperatorCommand):
-    """A command that works on schemas and roles, and needs no more than that takes."""
+    """A command that changes schemas and roles, and needs the owner's login only."""
 
     process = PROVISIONER
 
 
 class PlatformGroup(click.Group):
-    """A group whose commands need a platform, unless they are made with another class."""
+    """A group whose commands need a platform, unless they have another class."""
 
     command_class = PlatformCommand
 

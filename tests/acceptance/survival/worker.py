@@ -178,7 +178,7 @@ def _mishandle_messages() -> None:
 def _cancel(runner: Any, step_runner: Any) -> None:
     """Somebody cancels at a moment that the step's name says."""
     from executions.placement.run_scope import run_scope
-    from executions.submission.submit import request_cancel
+    from executions.submission.cancel import request_cancel
 
     def cancel(placement: Any) -> None:
         with run_scope(placement.tenant_id):

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 
 from executions.placement.models import Worker
 from executions.services.publishing import publish
-from executions.submission.submit import replay, submit
+from executions.submission.replay import replay
+from executions.submission.submit import RunRequest, submit
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -85,13 +86,15 @@ class Stage:
         with tenant_scope(self._tenant):
             number = publish(document).number
         run = submit(
-            tenant=self._tenant,
-            blueprint=document["name"],
-            version=number,
-            inputs=inputs,
-            requested_by="tests",
-            seed=seed,
-        )
+            self._tenant,
+            RunRequest(
+                blueprint=document["name"],
+                version=number,
+                inputs=inputs,
+                requested_by="tests",
+                seed=seed,
+            ),
+        ).execution
         return run.id
 
     def _replay(self, run_id: UUID) -> UUID:

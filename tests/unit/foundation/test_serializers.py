@@ -3,7 +3,12 @@
 import pytest
 from rest_framework import serializers
 
-from foundation.serializers import StrictSerializer
+from foundation.serializers import (
+    PageQuerySerializer,
+    StrictBooleanField,
+    StrictCharField,
+    StrictSerializer,
+)
 
 
 class Order(StrictSerializer):
@@ -37,3 +42,41 @@ def test_names_are_repeated_only_as_far_as_they_can_be_shown() -> None:
     odd = Order(data={"\ud800": 1})
     assert not odd.is_valid()
     assert set(odd.errors) == {"\\ud800"}
+
+
+class Reply(StrictSerializer):
+    text = StrictCharField(max_length=5, trim_whitespace=False)
+    is_right = StrictBooleanField()
+
+
+def test_strings_and_booleans_are_taken_as_they_are() -> None:
+    reply = Reply(data={"text": " ü ", "is_right": True})
+    assert reply.is_valid()
+    assert reply.validated_data == {"text": " ü ", "is_right": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"text": 7}, "text"),
+        ({"text": True}, "text"),
+        ({"text": "abcdef"}, "text"),
+        ({"text": ""}, "text"),
+        ({"is_right": "yes"}, "is_right"),
+        ({"is_right": 1}, "is_right"),
+    ],
+)
+def test_nothing_else_is_taken_for_one(changes: dict[str, object], field: str) -> None:
+    reply = Reply(data={"text": "a", "is_right": False, **changes})
+    assert not reply.is_valid()
+    assert set(reply.errors) == {field}
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [({}, True), ({"page_size": "200", "cursor": "x"}, True), ({"page_size": "201"}, False)],
+)
+def test_a_page_has_at_most_as_many_rows_as_the_paginator_gives(
+    query: dict[str, str], fits: bool
+) -> None:
+    assert PageQuerySerializer(data=query).is_valid() is fits

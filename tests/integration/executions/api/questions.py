@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from executions.services.publishing import publish
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from isolane.protocol import Run
@@ -51,12 +51,9 @@ def ask(
     with tenant_scope(tenant):
         version = publish({"name": blueprint, "steps": STEPS, **fields}).number
     run = submit(
-        tenant=tenant,
-        blueprint=blueprint,
-        version=version,
-        inputs=given or {},
-        requested_by="tests",
-    )
+        tenant,
+        RunRequest(blueprint=blueprint, version=version, inputs=given or {}, requested_by="tests"),
+    ).execution
     suspended = drive(tenant, LinkRunner(machine), place(tenant, run.id, machine))
     assert suspended.state == "suspended"
     return run.public_id

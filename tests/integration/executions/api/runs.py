@@ -2,7 +2,7 @@
 
 from executions.placement.registry import store_catalogue
 from executions.services.publishing import publish
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from isolane.protocol import Catalogue, NodeDescription
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 
@@ -36,6 +36,6 @@ def publish_order(*tenants: TenantRef) -> None:
 
 def submit_order(tenant: TenantRef, order_id: int = 1) -> str:
     run = submit(
-        tenant=tenant, blueprint="order", inputs={"order_id": order_id}, requested_by="tests"
-    )
+        tenant, RunRequest(blueprint="order", inputs={"order_id": order_id}, requested_by="tests")
+    ).execution
     return run.public_id

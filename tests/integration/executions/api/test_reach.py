@@ -9,7 +9,7 @@ from django.test import Client
 
 from executions.models import Execution
 from executions.services.publishing import publish
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import BLUEPRINT, submit_order
@@ -35,7 +35,9 @@ def limited(
 
 
 def submit_payroll(tenant: TenantRef) -> str:
-    run = submit(tenant=tenant, blueprint="payroll", inputs={"order_id": 1}, requested_by="tests")
+    run = submit(
+        tenant, RunRequest(blueprint="payroll", inputs={"order_id": 1}, requested_by="tests")
+    ).execution
     return run.public_id
 
 

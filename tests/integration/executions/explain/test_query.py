@@ -10,9 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from executions.blueprints.plan import plan
 from executions.explain.query import status_of
 from executions.explain.status import describe_status
-from executions.selectors.executions import events, find_execution, snapshot
+from executions.selectors.executions import find_execution, snapshot
+from executions.selectors.history import events
 from executions.semantics.decisions import after_step
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.close import close_execution

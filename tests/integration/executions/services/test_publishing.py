@@ -6,13 +6,13 @@ import pytest
 
 from executions.blueprints.errors import BadReference, InvalidBlueprint
 from executions.models import BlueprintVersion
+from executions.selectors.blueprints import blueprint_version
 from executions.services.publishing import (
     Published,
     catalogue_nodes,
     diff,
     publish,
     validate_text,
-    version,
 )
 from executions.worker.boot import WorkerBoot
 from foundation.errors import NotFound
@@ -68,7 +68,7 @@ def test_a_text_is_read_checked_and_stored(
         with tenant_scope(tenant):
             assert publish(validate_text(TEXT)) == Published(name="flow", number=1, is_new=True)
             assert publish(validate_text(TEXT)) == Published(name="flow", number=1, is_new=False)
-            assert version("flow").content == validate_text(TEXT)
+            assert blueprint_version("flow").content == validate_text(TEXT)
 
 
 def test_a_text_that_cannot_run_is_refused_with_its_line(
@@ -97,22 +97,6 @@ def test_before_any_worker_no_node_is_known(acme: TenantRef, globex: TenantRef) 
     for tenant in (acme, globex):
         with tenant_scope(tenant):
             assert catalogue_nodes() == {}
-
-
-def test_a_version_is_found_by_number_or_is_the_newest(acme: TenantRef, globex: TenantRef) -> None:
-    for keys in ("a", "b"):
-        push(acme, keys)
-    push(globex, "b")
-    with tenant_scope(acme):
-        assert (version("flow").number, version("flow", 1).number) == (2, 1)
-        assert version("flow", 1).content == document("a")
-    with tenant_scope(globex):
-        assert version("flow").number == 1
-        for number, said in ((2, "'flow@2'"), (0, "'flow@0'")):
-            with pytest.raises(NotFound, match=said):
-                version("flow", number)
-        with pytest.raises(NotFound, match="no blueprint 'other'; publish"):
-            version("other")
 
 
 def test_a_diff_is_of_the_tenants_own_versions(acme: TenantRef, globex: TenantRef) -> None:

@@ -14,11 +14,11 @@ from executions.models import Execution, Step
 from executions.models.sealing import seal, unseal
 from executions.services.offboarding import advance_deletions
 from executions.services.rotation import SEALED, rotate
+from foundation.sealing import key_ring
 from resources.ledger.models import Issued
 from resources.models import Secret
 from resources.services import rotation
 from resources.services.rotation import Rotated, rotate_column
-from resources.services.sealing import key_ring
 from resources.services.secrets import put_secret, resolve
 from tenants.models import AuditEntry
 from tenants.provisioner import work_off

@@ -14,12 +14,14 @@ from executions.blueprints import work
 from executions.blueprints.schema.inputs import check_inputs
 from executions.blueprints.work import WorkClock
 from executions.models import Blueprint
+from executions.selectors.blueprints import blueprint_version
 from executions.services import approvals, publishing
-from executions.services.publishing import diff, publish, source_of, validate_text, version
+from executions.services.publishing import diff, publish, source_of, validate_text
 from executions.states import ExecutionState
 from executions.submission import bounded_work
 from executions.submission import submit as runs
-from executions.submission.submit import replay, submit
+from executions.submission.replay import replay
+from executions.submission.submit import RunRequest, submit
 from executions.submission.work_gate import WorkGate
 from executions.worker.boot import WorkerBoot
 from foundation.errors import TooMuchToCheck
@@ -83,7 +85,7 @@ def _flow(machine: WorkerBoot, acme: TenantRef, globex: TenantRef) -> None:
 @pytest.mark.usefixtures("_flow")
 def test_inputs_are_checked_without_a_connection(acme: TenantRef, watch: Observer) -> None:
     watch.over(runs, "check_inputs")
-    run = submit(tenant=acme, blueprint="flow", inputs={}, requested_by="tests")
+    run = submit(acme, RunRequest(blueprint="flow", inputs={}, requested_by="tests")).execution
     replay(acme, run.pk, requested_by="tests")
     assert watch.held == [False, False]
 
@@ -94,7 +96,7 @@ def test_blueprints_are_worked_on_without_a_connection(acme: TenantRef, watch: O
         watch.over(publishing, name)
     with tenant_scope(acme):
         publish(validate_text(TEXT))
-        source_of(version("flow"))
+        source_of(blueprint_version("flow"))
         diff("flow", 1, 2)
     assert watch.held == [False] * 5
 
@@ -191,7 +193,7 @@ def test_a_short_check_waits_for_no_place(
     monkeypatch.setattr(bounded_work, "GATE", WorkGate(places=0, wait_s=0))
     with tenant_scope(acme):
         publish(document())
-    run = submit(tenant=acme, blueprint="flow", inputs={}, requested_by="tests")
+    run = submit(acme, RunRequest(blueprint="flow", inputs={}, requested_by="tests")).execution
     assert run.state == ExecutionState.QUEUED
 
 
@@ -217,7 +219,7 @@ def test_wrong_prices_are_found_out_by_the_clock(
     slow = WorkClock(clock=lambda: float(next(seconds)), rest=lambda: None)
     monkeypatch.setattr(bounded_work, "_watch", lambda _: slow)
     with pytest.raises(TooMuchToCheck):
-        submit(tenant=acme, blueprint="flow", inputs={"a": 1}, requested_by="tests")
+        submit(acme, RunRequest(blueprint="flow", inputs={"a": 1}, requested_by="tests"))
     assert next(seconds) == 2
 
 

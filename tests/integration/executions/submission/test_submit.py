@@ -13,7 +13,7 @@ from executions.placement.models import Worker
 from executions.placement.registry import NoWorkerYet
 from executions.services.publishing import publish
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import replay, submit
+from executions.submission.submit import RunRequest, submit
 from executions.worker.boot import WorkerBoot
 from foundation.errors import InvalidInput, NotFound
 from resources.levels import IsolationReason, IsolationUnavailable
@@ -47,7 +47,7 @@ def flow(acme: TenantRef, machine: WorkerBoot) -> None:
 
 def submit_flow(tenant: TenantRef, **changes: Any) -> Execution:
     given = {"blueprint": "flow", "inputs": {"id": 7}, "requested_by": "ann", **changes}
-    return submit(tenant=tenant, **given)
+    return submit(tenant, RunRequest(**given)).execution
 
 
 @pytest.mark.usefixtures("neighbour", "flow")
@@ -205,34 +205,6 @@ def test_sensitive_inputs_are_sealed_and_shown_masked(acme: TenantRef, machine: 
     assert unseal(run.id, bytes(run.sealed_inputs or b"")) == {"password": "hunter2", "id": 1}
     without = publish_and_submit(acme, given={"id": 1}, inputs=schema)
     assert (without.inputs, without.sealed_inputs) == ({"id": 1}, None)
-
-
-# --- replay
-@pytest.mark.usefixtures("neighbour")
-def test_a_replay_is_a_new_run_of_the_same_version_seed_and_inputs(
-    acme: TenantRef, machine: WorkerBoot
-) -> None:
-    schema = {"properties": {"password": {"type": "string", "sensitive": True}}}
-    original = publish_and_submit(acme, given={"password": "hunter2", "id": 1}, inputs=schema)
-    with tenant_scope(acme):
-        publish(document("newer"))
-    copy = run_of(acme, replay(acme, original.id, requested_by="bob", request_id="r1").execution.id)
-    assert copy.id != original.id
-    assert (copy.replay_of, copy.seed) == (original.id, original.seed)
-    assert copy.blueprint_version_id == original.blueprint_version_id
-    assert (copy.inputs, copy.requested_by, copy.request_id) == (original.inputs, "bob", "r1")
-    assert unseal(copy.id, bytes(copy.sealed_inputs or b"")) == {"password": "hunter2", "id": 1}
-    assert steps_of(acme, copy.id) == {"one": "pending", "two": "pending"}
-    assert ticket_of(copy.id) is not None
-
-
-@pytest.mark.usefixtures("neighbour")
-def test_another_tenants_run_cannot_be_replayed(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
-) -> None:
-    run_id = make_run(acme)
-    with pytest.raises(NotFound, match=str(run_id)):
-        replay(globex, run_id, requested_by="mallory")
 
 
 # --- a submission whose answer was lost

@@ -14,13 +14,8 @@ from pytest_django import Settings
 from executions.models import Execution
 from executions.services.publishing import publish
 from executions.submission import idempotency
-from executions.submission.submit import (
-    IdempotencyConflict,
-    Request,
-    Submitted,
-    replay,
-    submit_once,
-)
+from executions.submission.replay import replay
+from executions.submission.submit import IdempotencyConflict, RunRequest, Submitted, submit
 from executions.worker.boot import WorkerBoot
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import document, everything_of, steps_of
@@ -47,7 +42,7 @@ def _fresh_client() -> Iterator[None]:
 
 def ask(tenant: TenantRef, **changes: Any) -> Submitted:
     given: dict[str, Any] = {"blueprint": "flow", "inputs": {"id": 7}, "requested_by": "ann"}
-    return submit_once(tenant, Request(**{**given, "idempotency_key": KEY, **changes}))
+    return submit(tenant, RunRequest(**{**given, "idempotency_key": KEY, **changes}))
 
 
 def how_many(tenant: TenantRef) -> int:
@@ -166,7 +161,7 @@ def test_a_duplicate_that_redis_remembers_is_answered_from_the_row_alone(acme: T
     """Even when nobody could submit anew: the blueprint's workers are not asked about."""
     first = ask(acme)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("executions.submission.submit._submit", None)
+        patch.setattr("executions.submission.submit._write", None)
         assert ask(acme).execution.id == first.execution.id
 
 

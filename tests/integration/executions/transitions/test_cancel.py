@@ -7,7 +7,7 @@ from executions.models import Execution, ExecutionEvent, Step
 from executions.semantics.reasons import EndReason
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
-from executions.submission.submit import AlreadyEnded, request_cancel
+from executions.submission.cancel import AlreadyEnded, request_cancel
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import claim_step
 from executions.transitions.close import PlacementEnd, close_execution, hand_back, set_outcome

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from executions.api.withholding import event_without_data, standing_without_data
+from executions.api.withholding import event_without_data, status_without_data
 from executions.explain.events import describe_event
 from executions.explain.status import QueueStatus, RunStatus, describe_status
 from executions.states import ExecutionState
@@ -38,4 +38,4 @@ def test_a_standing_is_told_without_messages_and_questions(
         at=AT, state=state, outcome=outcome, code=code, message=SECRET, question=SECRET, queue=queue
     )
     is_platforms = state is ExecutionState.QUEUED and not outcome
-    assert (SECRET in describe_status(standing_without_data(run))) is is_platforms
+    assert (SECRET in describe_status(status_without_data(run))) is is_platforms

@@ -5,7 +5,8 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from executions.models.sealing import NoEncryptionKey, SealBroken, seal, unseal
+from executions.models.sealing import seal, unseal
+from foundation.sealing import NoEncryptionKey, SealBroken
 
 MINE, OTHER = UUID(int=1), UUID(int=2)
 

@@ -5,7 +5,8 @@ from cryptography.fernet import Fernet
 from pytest_django import Settings
 
 from foundation.keyring import UndecryptableError
-from resources.services.sealing import NoEncryptionKey, SecretSealBroken, newest_key, seal, unseal
+from foundation.sealing import NoEncryptionKey, SealBroken, newest_key
+from resources.services.sealing import seal, unseal
 
 
 def test_what_is_sealed_comes_back_and_cannot_be_read() -> None:
@@ -17,7 +18,7 @@ def test_what_is_sealed_comes_back_and_cannot_be_read() -> None:
 
 @pytest.mark.parametrize("owner", [("globex", "billing"), ("acme", "other")])
 def test_another_owner_cannot_open_it(owner: tuple[str, str]) -> None:
-    with pytest.raises(SecretSealBroken, match="another owner") as refused:
+    with pytest.raises(SealBroken, match="another owner") as refused:
         unseal(*owner, seal("acme", "billing", "hunter2"))
     assert "hunter2" not in str(refused.value)
 

@@ -16,7 +16,7 @@ from executions.semantics.approval_reply import ApprovalReply
 from executions.services import approvals
 from executions.services.approvals import AlreadyAnswered, answer
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner

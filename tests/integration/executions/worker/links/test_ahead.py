@@ -5,7 +5,7 @@ from celery.exceptions import Ignore
 
 from executions.placement.admission import Placed
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.fence import Placement
 from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
 from executions.worker.links import runner as worker_links

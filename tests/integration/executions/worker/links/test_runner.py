@@ -14,7 +14,8 @@ from executions.semantics.reasons import EndReason
 from executions.semantics.seeds import derive_seed
 from executions.services.publishing import publish
 from executions.states import ExecutionState
-from executions.submission.submit import request_cancel, submit
+from executions.submission.cancel import request_cancel
+from executions.submission.submit import RunRequest, submit
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
 from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
@@ -118,7 +119,9 @@ def test_a_step_gets_its_parameters_seed_and_key(
     flow["steps"][1]["with"] = {"seen": "${steps.one.n}", "given": "${inputs.word}"}
     with tenant_scope(acme):
         publish(flow)
-    run = submit(tenant=acme, blueprint="flow", inputs={"word": "hi"}, requested_by="tests", seed=7)
+    run = submit(
+        acme, RunRequest(blueprint="flow", inputs={"word": "hi"}, requested_by="tests", seed=7)
+    ).execution
     placement = place(acme, run.id, machine)
     run_link(links, placement, "one")
     run_link(links, placement, "two")
@@ -240,7 +243,9 @@ def test_a_reference_that_cannot_be_evaluated_fails_the_step(
     flow["steps"][0]["with"] = {"x": "${inputs.list[?@ > `1`]}"}
     with tenant_scope(acme):
         publish(flow)
-    run = submit(tenant=acme, blueprint="flow", inputs={"list": ["a"]}, requested_by="tests")
+    run = submit(
+        acme, RunRequest(blueprint="flow", inputs={"list": ["a"]}, requested_by="tests")
+    ).execution
     placement = place(acme, run.id, machine)
     with pytest.raises(StepFailed, match="POLICY_VIOLATION"):
         run_link(links, placement, "one")

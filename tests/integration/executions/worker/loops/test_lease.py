@@ -18,7 +18,7 @@ from executions.placement.models import Worker
 from executions.placement.registry import Held, renew
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.claim import claim_step
 from executions.transitions.close import PlacementEnd, close_execution, hand_back
 from executions.transitions.fence import Placement

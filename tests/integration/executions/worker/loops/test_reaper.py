@@ -16,7 +16,7 @@ from executions.selectors.active_run import load_run
 from executions.semantics.decisions import after_step
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.close import PlacementEnd

@@ -8,7 +8,7 @@ from celery.exceptions import Ignore
 from django.db import OperationalError
 
 from executions.states import ExecutionState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.links.step_runner import StepRunner

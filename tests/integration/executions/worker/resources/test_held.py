@@ -8,7 +8,7 @@ from celery.exceptions import Ignore
 
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.close import restart
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.closing import close_context

@@ -123,5 +123,5 @@ def test_the_key_is_rotated_with_progress(
         Secret.objects.update(sealed=b"nonsense")
     failed = isolane("secrets", "rotate")
     assert failed.exit_code == 1
-    assert "1 cannot be read with any of ENCRYPTION_KEYS" in failed.output
+    assert "1 cannot be decrypted with any of ENCRYPTION_KEYS" in failed.output
     assert opened(globex) == VALUE

@@ -38,10 +38,25 @@ def test_create_makes_what_list_shows(isolane: Isolane, acme: TenantRef, globex:
     assert entry.actor.startswith("cli:")
 
 
+@pytest.mark.usefixtures("provisioner")
+def test_create_says_that_it_waits_and_that_untrusted_tenants_cannot_run_yet(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    untrusted = isolane("tenants", "create", "initech")
+    assert (untrusted.exit_code, "is ready" in untrusted.stdout) == (0, True)
+    assert "Waiting for a provisioner to create schema and role of initech" in untrusted.stderr
+    assert "Its runs cannot start yet." in untrusted.stderr
+    assert "the tenant is not trusted" in untrusted.stderr
+    trusted = isolane("tenants", "create", "umbrella", "--trusted")
+    assert "cannot start yet" not in trusted.stderr
+    strict = isolane("tenants", "create", "hooli", "--trusted", "--isolation", "docker")
+    assert "This run needs isolation docker or stricter" in strict.stderr
+
+
 def test_create_says_that_no_provisioner_runs_and_goes_on_with_one(
     isolane: Isolane, acme: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenants, "MADE_SECONDS", 0.1)
+    monkeypatch.setattr(tenants, "CREATION_SECONDS", 0.1)
     with pytest.raises(Unavailable, match=r"no provisioner seems to run\. Start one with 'isolane"):
         isolane("tenants", "create", "initech")
     assert "creating" in isolane("tenants", "list").output

@@ -7,7 +7,7 @@ import pytest
 import redis
 from pytest_django import Settings
 
-from orchestrator.cli.support.demo_resources import NETWORKS, FarSides, define
+from orchestrator.cli.support.demo_resources import NETWORKS, RemoteServers, define
 from orchestrator.embedded.customer import CustomerPostgres
 from resources.selectors import all_definitions, definition
 from resources.services.secrets import resolve
@@ -31,7 +31,7 @@ def test_what_is_left_of_one_run_is_counted_and_nothing_of_another(
     server: CustomerPostgres, customer: Customer, run_cache: "redis.Redis"
 ) -> None:
     execution, other = uuid4(), uuid4()
-    far_sides = FarSides(server, SERVERS.cache_url)
+    far_sides = RemoteServers(server, SERVERS.cache_url)
     role = f"iso_{execution.hex}_1_0"
     with customer.connect() as superuser:
         superuser.execute(f"CREATE ROLE {role}")
@@ -43,7 +43,7 @@ def test_what_is_left_of_one_run_is_counted_and_nothing_of_another(
     left = {"connections": 1, "roles": 1, "cache users": 1, "cache keys": 1}
     assert far_sides.left(public_id(execution)) == left
     assert not any(far_sides.left(public_id(other)).values())
-    assert set(FarSides(server, "").left(public_id(execution))) == {"connections", "roles"}
+    assert set(RemoteServers(server, "").left(public_id(execution))) == {"connections", "roles"}
 
     held.close()
     with customer.connect() as superuser:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from orchestrator.cli.support.api_client import Client
+from orchestrator.cli.support.api_client import ApiClient
 
 # The module's command has the same name.
 module = import_module("orchestrator.cli.commands.demo")
@@ -65,8 +65,8 @@ def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         yield NoStack()
 
     def run(state: str, started: list[psutil.Process], *, unclean: int = 0) -> tuple[int, str]:
-        client = Client(base_url="", api_key="")
-        followed = [module.Followed("acme", client, {"id": "1", "state": state, "outputs": {}})]
+        client = ApiClient(base_url="", api_key="")
+        followed = [module.FollowedRun("acme", client, {"id": "1", "state": state, "outputs": {}})]
         monkeypatch.setenv("ISOLANE_HOME", str(tmp_path / "home"))
         monkeypatch.setattr(module, "running_stack", running_stack)
         monkeypatch.setattr(module, "prepare_platform", lambda _: None)
@@ -101,7 +101,7 @@ def test_a_run_that_leaves_something_is_exit_1(demo: Any) -> None:
     assert (code, "1 runs have left something" in output) == (1, True)
 
 
-class Stories(Client):
+class Stories(ApiClient):
     """Answers with a story."""
 
     def explanation(self, public_id: str) -> dict[str, Any]:
@@ -113,8 +113,8 @@ class Stories(Client):
 def test_the_story_of_the_run_that_asks_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     client = Stories(base_url="", api_key="")
     followed = [
-        module.Followed("acme", client, {"id": "other", "blueprint": "order"}),
-        module.Followed("acme", client, {"id": "asks", "blueprint": "approval"}),
+        module.FollowedRun("acme", client, {"id": "other", "blueprint": "order"}),
+        module.FollowedRun("acme", client, {"id": "asks", "blueprint": "approval"}),
     ]
     module._explain(followed)
     assert capsys.readouterr().out.splitlines()[1:] == [
@@ -137,7 +137,7 @@ def ledger(*, clean: bool) -> dict[str, Any]:
     return {"execution_id": "1", "tenant_id": "acme", "results": [row], "balance": balance}
 
 
-class Ledgers(Client):
+class Ledgers(ApiClient):
     """Answers with a ledger."""
 
     def resources(self, public_id: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def test_a_run_is_unclean_by_its_ledger_or_by_what_the_far_sides_have(
     left: int,
     unclean: int,
 ) -> None:
-    class FarSides:
+    class RemoteServers:
         def __init__(self, *_: object) -> None:
             pass
 
@@ -166,12 +166,12 @@ def test_a_run_is_unclean_by_its_ledger_or_by_what_the_far_sides_have(
         def left(self, found: str) -> dict[str, int]:
             return {"roles": left if found == run else 0}
 
-    monkeypatch.setattr(module, "FarSides", FarSides)
+    monkeypatch.setattr(module, "RemoteServers", RemoteServers)
     client = Ledgers(base_url="", api_key="")
     followed = [
-        module.Followed("acme", client, {"id": "other", "blueprint": "order"}),
-        module.Followed("acme", client, {"id": run, "blueprint": "billing"}),
-        module.Followed("globex", client, {"id": "theirs", "blueprint": "billing"}),
+        module.FollowedRun("acme", client, {"id": "other", "blueprint": "order"}),
+        module.FollowedRun("acme", client, {"id": run, "blueprint": "billing"}),
+        module.FollowedRun("globex", client, {"id": "theirs", "blueprint": "billing"}),
     ]
     assert module._show_resources(followed, object()) == unclean
-    assert f"left are {left} roles" in capsys.readouterr().out
+    assert f"left: {left} roles" in capsys.readouterr().out

@@ -43,20 +43,22 @@ def test_a_blueprint_without_resources_needs_no_file() -> None:
 
 
 def test_a_blueprint_with_resources_needs_one() -> None:
-    with pytest.raises(click.ClickException, match=r"\(billing\): say with --resources FILE"):
+    with pytest.raises(
+        click.ClickException, match=r"\(billing\): define them in a file, given with --resources"
+    ):
         local_grants(FLOW, None)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (BILLING, "[1]", "definitions by name"),
-        (BILLING, "billing: 1", "definitions by name"),
-        (BILLING, "a: {", "no YAML"),
+        (BILLING, "[1]", "map names to definitions"),
+        (BILLING, "billing: 1", "map names to definitions"),
+        (BILLING, "a: {", "not YAML"),
         ("env:SHOP_PASSWORD", "correct-horse", "write env:NAME"),
         ("SHOP_PASSWORD", "NOT_THERE", "has no NOT_THERE"),
         ("user: reader", "user: reader, colour: red", "colour"),
-        ("user: reader", "user: reader, mint: {roles: [a]}", "made by a worker"),
+        ("user: reader", "user: reader, mint: {roles: [a]}", "need a worker"),
         ("type: database", "type: 7", "type"),
         ("scope: execution", "scope: forever", "scope"),
     ],
@@ -91,5 +93,5 @@ def test_a_definition_must_fit_the_blueprint(file: Path, old: str, new: str, rea
 def test_the_run_cache_needs_a_worker(file: Path) -> None:
     flow: dict[str, Any] = {**FLOW, "resources": {"db": {"type": "cache", "definition": "tmp"}}}
     file.write_text("tmp: {type: cache}")
-    with pytest.raises(click.ClickException, match="made by a worker"):
+    with pytest.raises(click.ClickException, match="need a worker"):
         local_grants(flow, file)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from executions.blueprints.reading import read
-from orchestrator.cli.support.source_locations import Places
+from orchestrator.cli.support.source_locations import SourceLocations
 
 TEXT = """name: flow
 steps:
@@ -25,8 +25,8 @@ outputs:
 
 
 @pytest.fixture
-def places() -> Places:
-    return Places(file=Path("flow.yaml"), source=read(TEXT))
+def places() -> SourceLocations:
+    return SourceLocations(file=Path("flow.yaml"), source=read(TEXT))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def places() -> Places:
     ],
 )
 def test_a_step_is_found_by_the_field_that_its_message_names(
-    places: Places, message: str, line: int
+    places: SourceLocations, message: str, line: int
 ) -> None:
     assert places.of_step(0, message) == f"flow.yaml:{line}"
     assert places.of_step(1, message) == "flow.yaml:10"
@@ -61,5 +61,5 @@ def test_a_step_is_found_by_the_field_that_its_message_names(
         ("", ""),
     ],
 )
-def test_outputs_are_found_likewise(places: Places, message: str, place: str) -> None:
+def test_outputs_are_found_likewise(places: SourceLocations, message: str, place: str) -> None:
     assert places.of_outputs(message) == place

@@ -7,7 +7,7 @@ import pytest
 
 from executions.placement.dispatch import admit_and_send
 from executions.states import ExecutionState
-from executions.submission.submit import submit
+from executions.submission.submit import RunRequest, submit
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
@@ -31,7 +31,7 @@ def _warm(acme: TenantRef, machine: WorkerBoot, links: LinkRunner, neighbour: No
 
 
 def submit_flow(tenant: TenantRef) -> Placement:
-    run = submit(tenant=tenant, blueprint="flow", inputs={}, requested_by="tests")
+    run = submit(tenant, RunRequest(blueprint="flow", inputs={}, requested_by="tests")).execution
     return Placement(tenant_id=tenant.id, execution_id=run.id, epoch=1, boot=run.id)
 
 

@@ -6,7 +6,7 @@ from celery.exceptions import Ignore
 
 from executions.placement.dispatch import admit_and_send
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.loops.lease import LeaseLoop

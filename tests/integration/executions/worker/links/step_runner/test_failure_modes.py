@@ -6,7 +6,7 @@ import pytest
 
 from executions.models import ExecutionEvent
 from executions.states import ExecutionState
-from executions.submission.submit import replay
+from executions.submission.replay import replay
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from isolane.results import Code

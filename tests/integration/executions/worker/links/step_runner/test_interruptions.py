@@ -9,7 +9,7 @@ from celery.exceptions import Ignore
 
 from executions.models import ExecutionEvent
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed

@@ -9,7 +9,7 @@ from executions.placement.admission import admit
 from executions.placement.models import Due
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, TicketState
-from executions.submission.submit import request_cancel
+from executions.submission.cancel import request_cancel
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner

@@ -10,7 +10,7 @@ import redis
 
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
-from executions.submission.submit import replay
+from executions.submission.replay import replay
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot

@@ -194,13 +194,3 @@ def test_strangers_are_not_answered(author: Client, acme: TenantRef, globex: Ten
     for client in (visitor(), visitor(host_of(acme)), member(acme, None)):
         problem(client.get(RESOURCES), 401, "not_authenticated")
         problem(post(client), 401, "not_authenticated")
-
-
-# --- types
-def test_types_are_described(author: Client) -> None:
-    found = {one["type"]: one for one in author.get("/api/v1/resource-types").json()["results"]}
-    assert found.keys() >= {"cache", "database", "http_api", "model"}
-    database = found["database"]
-    assert database["config"]["properties"]["port"] == {"type": "integer", "default": 5432}
-    assert database["config"]["additionalProperties"] is False
-    assert set(database["secrets"]) == {"password"}

@@ -1,0 +1,28 @@
+"""executions.checks: a worker has more threads than runs."""
+
+import pytest
+from django.core.checks import run_checks
+from pytest_django import Settings
+
+from executions.checks import CLOCKS_OUT_OF_ORDER, NO_THREAD_TO_SPARE
+
+
+def found(wanted: str) -> list[str]:
+    return [str(message.msg) for message in run_checks() if message.id == wanted]
+
+
+def test_the_clocks_of_the_settings_are_in_order() -> None:
+    assert found(CLOCKS_OUT_OF_ORDER) == []
+
+
+@pytest.mark.parametrize(("capacity", "threads"), [(1, 2), (4, 6), (5, 6)])
+def test_fewer_runs_than_threads_pass(settings: Settings, capacity: int, threads: int) -> None:
+    settings.WORKER_CAPACITY, settings.CELERY_WORKER_CONCURRENCY = capacity, threads
+    assert found(NO_THREAD_TO_SPARE) == []
+
+
+@pytest.mark.parametrize(("capacity", "threads"), [(0, 2), (2, 2), (6, 2)])
+def test_anything_else_is_an_error(settings: Settings, capacity: int, threads: int) -> None:
+    settings.WORKER_CAPACITY, settings.CELERY_WORKER_CONCURRENCY = capacity, threads
+    (message,) = found(NO_THREAD_TO_SPARE)
+    assert f"WORKER_CAPACITY is {capacity}" in message
