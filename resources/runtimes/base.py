@@ -1,4 +1,4 @@
-"""What every runtime level offers to a worker, in the manner of Django's backends."""
+"""The interface of runtime backends, in the manner of Django's: one backend per isolation level."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from isolane.protocol import Catalogue, Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import StepResult
+from resources.placement import Placement
 
 OnFrame = Callable[[Log | Progress | Cost], None]
 # Raises ProtocolError at what cannot be: then the runtime is ended.
@@ -25,15 +26,12 @@ class PoolExhaustedError(RuntimeStartError):
     """All runtimes of this backend are taken."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """The identity of a context: one placement of one execution."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunIdentity:
+    """The names that steps see, beside the placement's ids."""
 
-    tenant_id: str  # the name that steps and logs see
-    tenant_number: int  # the database's id: a name may be given again after a deletion, this never
-    execution_id: str
-    epoch: int
-    user_id: str = ""  # who submitted it
+    tenant: str  # its name, which may be given again after a deletion; its id never is
+    user_id: str = ""  # of the user that submitted the run
     request_id: str = ""  # of the request that did
 
 
@@ -108,6 +106,7 @@ class RuntimeBackend(ABC):
         self,
         placement: Placement,
         *,
+        identity: RunIdentity,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

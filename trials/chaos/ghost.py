@@ -38,6 +38,7 @@ def let_in(ticket: Ticket) -> Iterator[str]:
         epoch=ticket.epoch,
         boot=ticket.worker_id,
         worker=NAME,
+        lane=NAME,
     )
     with run_scope(ticket.tenant_id):
         step = Execution.objects.values_list("next_step", flat=True).get(pk=ticket.execution_id)

@@ -16,10 +16,9 @@ def test_what_was_never_registered_asks_no_server(monkeypatch: pytest.MonkeyPatc
         "shared": SimpleNamespace(stop=lambda: stopped.append("shared"))  # type: ignore[dict-item]  # all it is asked
     }
     machine = WorkerBoot(node_name="w@here", capacity=1, backends=backends)
-    monkeypatch.setattr(worker._Process, "machine", machine)
     asked: list[None] = []
     monkeypatch.setattr(worker, "platform_scope", lambda: asked.append(None))
 
-    worker._on_shutdown()
+    worker.WorkerProcess(machine).shutdown()
 
     assert (stopped, asked) == (["shared"], [])
