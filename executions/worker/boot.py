@@ -31,10 +31,10 @@ class WorkerBoot:
     contexts: Contexts = field(default_factory=Contexts)
     lane_probe: LaneProbe = field(init=False)
     draining: threading.Event = field(default_factory=threading.Event)
-    request_admission: Callable[[], None] = admit_and_send  # called when a slot has become free
-    submit_close: Callable[[Callable[[], None]], None] = lambda work: (
-        work()
-    )  # to a thread that may wait
+    # Called when a slot has become free.
+    request_admission: Callable[[], None] = admit_and_send
+    # Called with work that ends a placement, to be run in a thread that may wait.
+    submit_close: Callable[[Callable[[], None]], None] = lambda work: work()
     renewed_at: float = field(default_factory=time.monotonic)
     renewing_since: float = field(default_factory=time.monotonic)
 
@@ -75,7 +75,7 @@ class WorkerBoot:
             backend.keepalive(until=at + self.clocks.self_fence)
 
     def may_repeat(self) -> bool:
-        """Wait a moment, since the database did not answer; true while the lease holds and nobody else steps in."""
+        """Wait a moment after the database did not answer; true while no other worker can have stepped in."""
         time.sleep(self.clocks.repeat)
         return self.lease_is_fresh()
 

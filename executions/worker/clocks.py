@@ -26,9 +26,7 @@ class Clocks:
     # --- the lease
     renewal: float = 1.0  # between two renewals of the lease
     resend: float = 2.0  # without a link in a thread, until a placement's chain is sent again
-    self_fence: float = (
-        10.0  # without a renewal, until a worker begins nothing and ends its runtimes
-    )
+    self_fence: float = 10.0  # without a renewal, until a worker kills its runtimes
     lease: float = 15.0  # without a renewal, until other workers end a boot's placements
     repeat: float = 0.2  # between two tries to write while the database is away
 
@@ -39,9 +37,7 @@ class Clocks:
 
     # --- other loops
     tick: float = 1.0  # between two ticks
-    tick_silence: float = (
-        5.0  # of the session that holds the tick's lock, until it is ended; a tick is shorter
-    )
+    tick_silence: float = 5.0  # of the session with the tick's lock, until it is ended
     log_flush: float = 1.0  # between two writes of what running steps have logged
     sweep: float = 1.0  # between two sweeps of credentials that ended placements have left
     housekeeping: float = 20.0  # between two sweeps of what dead workers have left
@@ -70,10 +66,8 @@ def _problems(seconds: dict[str, float]) -> Iterator[str]:
             yield f"{name} ({value:g} s) must be positive"
     for first, second, reason in ORDER:
         if not seconds[first] < seconds[second]:
-            shown = (
-                f"{first} ({seconds[first]:g} s) must be less than {second} ({seconds[second]:g} s)"
-            )
-            yield f"{shown}: {reason}"
+            less, more = f"{first} ({seconds[first]:g} s)", f"{second} ({seconds[second]:g} s)"
+            yield f"{less} must be less than {more}: {reason}"
 
 
 DEFAULTS = asdict(Clocks())

@@ -22,7 +22,7 @@ from resources.runtimes.base import Runtime
 
 
 class Exit(Enum):
-    """What comes after a context, as its last checkpoint has decided."""
+    """The sequel of a context, as its last checkpoint has decided."""
 
     ENDED = auto()  # the run's outcome is written
     PARKED = auto()  # the run waits for a time or a person, without a slot
@@ -148,7 +148,7 @@ class OpenContext:
     # --- its end
     @property
     def exit(self) -> Exit | None:
-        """Return what comes after it; none while further steps may run in it."""
+        """Return its sequel; none while further steps may run in it."""
         return self._exit
 
     def end(self, exit_: Exit) -> None:

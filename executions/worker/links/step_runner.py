@@ -30,6 +30,7 @@ from executions.worker.links.opening import open_context
 from executions.worker.log_ids import log_ids
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
+from resources.runtimes.base import Runtime
 
 LOOK_SECONDS = 0.2  # between two looks, while it waits, for a cancel, a loss or a drain
 logger = logging.getLogger(__name__)
@@ -104,20 +105,14 @@ class StepRunner:
             logger.exception(
                 "step not run", extra={"event": "STEP_NOT_RUN", "step": path, **self._ids()}
             )
-            return attempt.concluded(
-                StepResult.failed(
-                    step=path,
-                    attempt=claim.attempt,
-                    code=Code.UNKNOWN_ERROR,
-                    message="The worker could not run this step; its log says why.",
-                )
-            )
+            message = "The worker could not run this step; its log says why."
+            return attempt.concluded(_failed(path, claim, Code.UNKNOWN_ERROR, message))
 
     def _perform(
         self, attempt: Attempt, claim: Claim, error: Failure | None, deadline: float
     ) -> AttemptOutcome:
         """Run an attempt unless its outcome is known without its node."""
-        path = attempt.step.path
+        path, runtime = attempt.step.path, self._context.runtime
         if time.monotonic() >= deadline:
             return attempt.overdue()
         prepared = attempt.prepare()
@@ -125,17 +120,19 @@ class StepRunner:
             return attempt.skipped()
         if isinstance(prepared, StepResult):
             return attempt.concluded(prepared)
-        if error or self._context.runtime is None:
+        if error or runtime is None:
             error = error or Failure(code=Code.RESOURCE_ERROR, message="no runtime")
             return attempt.concluded(_failed(path, claim, Code(error.code), error.message))
-        if self._context.next_step and not self._context.runtime.alive:
+        if self._context.next_step and not runtime.alive:
             # It died after an earlier step had ended. Not so in a new context, or this could go on for ever.
             self._context.advance(path, None)
             self._context.end(Exit.RESTART)
             raise LinkInterrupted(InterruptReason.RUNTIME_ENDED)
-        return self._run_in_runtime(attempt, prepared, deadline)
+        return self._run_in(runtime, attempt, prepared, deadline)
 
-    def _run_in_runtime(self, attempt: Attempt, frame: Run, deadline: float) -> AttemptOutcome:
+    def _run_in(
+        self, runtime: Runtime, attempt: Attempt, frame: Run, deadline: float
+    ) -> AttemptOutcome:
         context, step = self._context, attempt.step
         if context.lost or not self._boot.lease_is_fresh():
             # Opening may have taken long: another worker may have the run by now.
@@ -143,7 +140,6 @@ class StepRunner:
         # The step is given the time that it really has.
         left_s = max(deadline - time.monotonic(), 0.001)
         frame = replace(frame, timeout_s=min(frame.timeout_s, left_s))
-        assert context.runtime is not None  # noqa: S101 - seen by the caller
         attempt_log = AttemptLog(
             context.placement,
             step.path,
@@ -153,7 +149,7 @@ class StepRunner:
         )
         context.write_to(attempt_log)
         try:
-            result = context.runtime.run(
+            result = runtime.run(
                 frame,
                 deadline=time.monotonic() + frame.timeout_s,
                 cancelled=context.cancelled,
@@ -163,7 +159,7 @@ class StepRunner:
             over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
         finally:
             output = attempt_log.close()
-        if result.code is not None and context.runtime.lost:
+        if result.code is not None and runtime.lost:
             context.lose()
             raise LinkInterrupted(InterruptReason.RUNTIME_LOST)
         if result.trace:

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class LaneProbe:
-    """When this worker's probes were sent and received; safe from any thread."""
+    """The probes that this worker sent and received; safe from any thread."""
 
     def __init__(self, *, unsure: float, now: Callable[[], float] = time.monotonic) -> None:
         self._unsure = unsure
