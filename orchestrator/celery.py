@@ -30,9 +30,9 @@ app.config_from_object("orchestrator.celery_settings:SETTINGS")
 def _load_django(**_: Any) -> None:
     django.setup()
     # Models may be imported only after setup.
-    from executions.worker import signals, tasks, worker  # noqa: F401, PLC0415 - likewise
+    from executions.worker import lifecycle, signals, tasks  # noqa: F401, PLC0415 - likewise
 
-    worker.connect()
+    lifecycle.connect()
     signals.connect()
 
 

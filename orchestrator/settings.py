@@ -240,7 +240,7 @@ SECRETS_DIR = ENV.secrets_dir
 
 # --- Runs
 WORKER_CAPACITY = ENV.worker_capacity
-LEASE_SECONDS = 15
+LEASE_SECONDS = 15  # the order of all clocks of a worker is asserted in executions/worker/clocks.py
 CATALOGUE_PATIENCE = timedelta(minutes=ENV.catalogue_patience_minutes)
 DRAIN_GRACE_SECONDS = 10
 RUNTIMES = {

@@ -1,6 +1,7 @@
 """Starting points of tests: registered workers, published blueprints, runs that wait or are placed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -22,10 +23,10 @@ from executions.semantics.attempt_record import AttemptRecord
 from executions.services.publishing import publish
 from executions.states import TicketState
 from executions.submission.submit import RunRequest, submit
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from isolane.protocol import NodeDescription, dump
 from isolane.results import StepResult
+from resources.placement import Placement
 from resources.runtimes.stub import Behaviour, StubBackend, succeeds
 from tenants.models import Quota
 from tenants.provisioner import work_off
@@ -59,7 +60,7 @@ def make_machine(
     machine = WorkerBoot(node_name=name, capacity=capacity, backends={LEVEL: backend})
     with platform_scope():
         register(
-            boot=machine.boot,
+            boot=machine.id,
             node_name=machine.node_name,
             lane=machine.lane,
             capacity=machine.capacity,
@@ -76,10 +77,15 @@ def backend_of(machine: WorkerBoot) -> StubBackend:
     return backend
 
 
+def resend_after(machine: WorkerBoot, seconds: float) -> None:
+    """From now on the worker's loop sends again what no link has claimed for so long."""
+    machine.clocks = replace(machine.clocks, renewal=seconds / 2, resend=seconds)
+
+
 def let_lapse(machine: WorkerBoot) -> None:
     """The worker has not renewed its lease for too long."""
     with platform_scope():
-        Worker.objects.filter(boot=machine.boot).update(lease_until=Now() - timedelta(seconds=1))
+        Worker.objects.filter(boot=machine.id).update(lease_until=Now() - timedelta(seconds=1))
 
 
 def set_quota(tenant: TenantRef, max_running: int) -> None:
@@ -147,9 +153,9 @@ def place(tenant: TenantRef, execution_id: UUID, machine: WorkerBoot) -> Placeme
     with platform_scope():
         tickets = Ticket.objects.filter(execution_id=execution_id)
         deadline = Now() + timedelta(seconds=tickets.get().time_left)
-        assert tickets.update(state=TicketState.PLACED, worker_id=machine.boot, deadline=deadline)
+        assert tickets.update(state=TicketState.PLACED, worker_id=machine.id, deadline=deadline)
         epoch = tickets.get().epoch
-    return Placement(tenant_id=tenant.id, execution_id=execution_id, epoch=epoch, boot=machine.boot)
+    return machine.placement(tenant.id, str(execution_id), epoch)
 
 
 def make_placed(tenant: TenantRef, machine: WorkerBoot, *keys: str, uses: str = WORK) -> Placement:
@@ -218,7 +224,7 @@ def ticket_of(execution_id: UUID) -> Ticket | None:
 def held_by(machine: WorkerBoot) -> set[UUID]:
     """The runs that hold a slot on this machine."""
     with platform_scope():
-        found = Ticket.objects.filter(worker_id=machine.boot, state=TicketState.PLACED)
+        found = Ticket.objects.filter(worker_id=machine.id, state=TicketState.PLACED)
         return set(found.values_list("execution_id", flat=True))
 
 

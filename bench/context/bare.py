@@ -11,7 +11,8 @@ from typing import ClassVar
 from weakref import WeakSet
 
 from isolane.protocol import Grant
-from resources.runtimes.base import OnResource, Placement, Runtime, RuntimeStartError, ignore
+from resources.placement import Placement
+from resources.runtimes.base import OnResource, RunIdentity, Runtime, RuntimeStartError, ignore
 from resources.runtimes.child import RunnerProcess
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.shared import SharedBackend, SharedRuntime
@@ -34,14 +35,15 @@ class BareBackend(SharedBackend):
         self,
         placement: Placement,
         *,
+        identity: RunIdentity,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or start one."""
         if grants:
             raise RuntimeStartError("without a context there is nothing that could hold resources")
-        child = self._pool.take(placement.tenant_number)
-        return BareRuntime(self._pool, child, placement, (), on_resource)
+        child = self._pool.take(placement.tenant_id)
+        return BareRuntime(self._pool, child, placement, identity, (), on_resource)
 
 
 class BareRuntime(SharedRuntime):

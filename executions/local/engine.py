@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from executions.blueprints.plan import PlannedStep, plan
 from executions.blueprints.schema.inputs import check_inputs
@@ -32,9 +32,11 @@ from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from isolane.protocol import Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import Code, StepResult
-from resources.runtimes.base import Placement, Runtime, RuntimeBackend, RuntimeStartError
+from resources.placement import Placement
+from resources.runtimes.base import RunIdentity, Runtime, RuntimeBackend, RuntimeStartError
 
 TENANT = "local"  # the tenant and the user that steps see
+NO_BOOT = UUID(int=0)  # there is no worker, nor a lane
 CLOSE_SECONDS = 30.0
 
 
@@ -259,16 +261,20 @@ class LocalEngine:
             return self._runtime
         self._close()
         self._epoch += 1
+        metadata = self._active.memory.metadata
         placement = Placement(
-            tenant_id=TENANT,
-            tenant_number=0,
-            execution_id=str(self._active.memory.metadata.execution_id),
+            tenant_id=metadata.tenant_id,
+            execution_id=metadata.execution_id,
             epoch=self._epoch,
-            user_id=TENANT,
-            request_id=self._request_id,
+            boot=NO_BOOT,
+            worker=TENANT,
+            lane="",
         )
         self._runtime = self._backend.start(
-            placement, grants=self._grants, on_resource=self._track_resource
+            placement,
+            identity=RunIdentity(tenant=TENANT, user_id=TENANT, request_id=self._request_id),
+            grants=self._grants,
+            on_resource=self._track_resource,
         )
         self._runtime.open()
         return self._runtime

@@ -1,13 +1,12 @@
-"""Admission: gives free slots to waiting runs. Runs in whatever process, as the platform.
+"""Admission: gives free slots to waiting runs. Runs in any process, as the platform.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: at-least-once; a lost wake-up cannot happen, since
-the holder of the lock reads the dirty counter again after it has let go.
-Failure: bubble; nothing is placed that is not committed, and what is committed but not sent, the worker's loop sends.
+Timing: request-time and background-worker. Model: sync.
+Guarantee: at-least-once; no wake-up is lost, since the holder of the lock reads the dirty counter again afterwards.
+Failure: bubble; a placement that is committed but not sent is sent by the loop of its worker.
 """
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from executions.placement.rules import (
     WaitingTicket,
     decide,
 )
+from resources.placement import Placement
 from tenants.scope import platform_scope
 from tenants.statement import fetch_row
 
@@ -35,7 +35,8 @@ DIRTY = "SELECT last_value FROM placement_dirty"
 # the index. Only what fits a free worker counts: runs that nobody can take must not stand in their tenant's way.
 SNAPSHOT = """
 WITH RECURSIVE free_worker AS (
-    SELECT w.boot, w.lane, w.capacity - count(t.execution_id) AS free, w.catalogue_id AS catalogue, w.isolation_levels
+    SELECT w.boot, w.node_name, w.lane, w.capacity - count(t.execution_id) AS free, w.catalogue_id AS catalogue,
+           w.isolation_levels
     FROM placement_worker w LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = 'placed'
     WHERE w.lease_until > now() AND NOT w.draining AND w.reachable
     GROUP BY w.boot HAVING w.capacity > count(t.execution_id)
@@ -79,33 +80,22 @@ WITH placed AS (
 SELECT json_agg(json_build_array(execution_id, tenant_id, epoch, worker_id))::text FROM placed"""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placed:
-    """A run that has just been given a slot and whose chain is to be sent."""
-
-    execution_id: UUID
-    tenant_id: int
-    epoch: int
-    boot: UUID
-    lane: str
-
-
-def admit() -> list[Placed]:
-    """Place what fits, until nobody has asked for more meanwhile. The caller publishes, outside the lock."""
-    placed: list[Placed] = []
+def admit() -> list[Placement]:
+    """Place runs until nothing fits and no other process has asked meanwhile; the caller publishes their chains."""
+    placed: list[Placement] = []
     with platform_scope():
         while True:
             dirty, batch = _pass()
             if batch is None:
                 return placed
             placed += batch
-            # Somebody who found the lock taken has raised the counter before: look again for him.
+            # A process that found the lock taken has raised the counter before: look again in its place.
             if len(batch) < BATCH and _value(DIRTY) == dirty:
                 return placed
 
 
-def _pass() -> tuple[int, list[Placed] | None]:
-    """One round under the lock, and the counter before it; none if another process holds the lock."""
+def _pass() -> tuple[int, list[Placement] | None]:
+    """Place one batch under the lock; returns the counter before it, and none if another process holds the lock."""
     with transaction.atomic():
         row = fetch_row(LOCK, {"lock": ADMISSION_LOCK})
         dirty, held = row or (0, False)
@@ -120,6 +110,7 @@ def _snapshot() -> Snapshot:
     workers = [
         FreeWorker(
             boot=UUID(row["boot"]),
+            node_name=row["node_name"],
             lane=row["lane"],
             free=row["free"],
             catalogue=row["catalogue"],
@@ -141,19 +132,20 @@ def _snapshot() -> Snapshot:
     return Snapshot(waiting=waiting, workers=workers, free_by_tenant=free)
 
 
-def _place(decisions: list[PlacementDecision]) -> Iterator[Placed]:
-    lanes = {str(decision.boot): decision.lane for decision in decisions}
+def _place(decisions: list[PlacementDecision]) -> Iterator[Placement]:
+    decided = {str(decision.boot): decision for decision in decisions}
     executions = [decision.execution_id for decision in decisions]
     boots = [decision.boot for decision in decisions]
     for execution_id, tenant_id, epoch, boot in _rows(
         _value(PLACE, {"executions": executions, "boots": boots})
     ):
-        yield Placed(
-            execution_id=UUID(execution_id),
+        yield Placement(
             tenant_id=tenant_id,
+            execution_id=UUID(execution_id),
             epoch=epoch,
             boot=UUID(boot),
-            lane=lanes[boot],
+            worker=decided[boot].worker,
+            lane=decided[boot].lane,
         )
 
 

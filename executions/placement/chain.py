@@ -1,41 +1,41 @@
 """From a placement to messages: one link per remaining step, every one routed to the lane.
 
 Timing: request-time and background-worker. Model: sync. Guarantee: best-effort; the message is a wake-up, the row the
-truth. Failure: a message that could not be sent is sent again by the worker that holds the placement.
+truth. Failure: a chain that could not be sent is sent again by the worker that holds the placement.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from celery import chain, signature
+from celery import chain, current_app, signature
 from celery.canvas import Signature
 from kombu.exceptions import OperationalError
 
 from executions.blueprints.plan import Plan
+from resources.placement import Placement
 
 RUN_STEP = "executions.run_step"
-PROBE = "executions.echo"
+PROBE_LANE = "executions.probe_lane"
 WINDOW = 5  # a message carries the rest of its chain, so long blueprints go in windows that extend themselves
+SHORT_TRY_SECONDS = 0.2  # for a caller that must not wait for the broker
 ChainTail = list["Signature[Any]"]
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainSpec:
-    """What is left of a run; only ids and names of it go through the broker, nothing of a tenant's data."""
+    """The steps that a placement has left; only ids and names of them go through the broker, no tenant's data."""
 
-    tenant_id: int
-    execution_id: UUID
-    epoch: int
-    lane: str
+    placement: Placement
     plan: Plan
     first: str  # the path of the next step
 
     @property
     def paths(self) -> list[str]:
-        """The steps of the next window; on the express lane one link runs all of them."""
+        """Return the steps of the next window; on the express lane one link runs all of them."""
         if self.plan.express:
             return [self.first]
         position = self.plan.step(self.first).position
@@ -43,43 +43,59 @@ class ChainSpec:
 
 
 def links(spec: ChainSpec) -> ChainTail:
-    """The immutable signatures of the next window."""
+    """Return the immutable signatures of the next window."""
+    placement = spec.placement
     suffix = " …" if spec.plan.express else ""
     return [
         signature(
             RUN_STEP,
-            args=(spec.tenant_id, str(spec.execution_id), spec.epoch, path),
+            args=(placement.tenant_id, str(placement.execution_id), placement.epoch, path),
             immutable=True,
             # chain.apply_async(queue=…) would route the first link only.
-            options={"queue": spec.lane, "shadow": f"{spec.plan.name}/{path}{suffix}"},
+            options={"queue": placement.lane, "shadow": f"{spec.plan.name}/{path}{suffix}"},
         )
         for path in spec.paths
     ]
 
 
 def following(spec: ChainSpec) -> ChainTail:
-    """The same as a task's request has the rest of its chain: the next one last."""
+    """Return the links in the order of a task's request, which keeps the rest of its chain with the next one last."""
     return links(spec)[::-1]
 
 
-def publish(spec: ChainSpec, **options: Any) -> None:
-    """Send the first link, which carries the others; raises kombu's OperationalError if it could not."""
-    chain(*links(spec)).apply_async(**options)
+def publish(spec: ChainSpec, *, timeout: float | None = None) -> bool:
+    """Send the first link, which carries the others; false if the broker did not take it.
 
-
-def publish_or_log(spec: ChainSpec, **options: Any) -> bool:
-    """Send it; false if the broker did not take it, since the worker's loop will send it again."""
+    Then the worker that holds the placement sends it again. `timeout`: the seconds of one single try; none means as
+    long as the broker's own settings say.
+    """
     try:
-        publish(spec, **options)
+        with _sending(timeout) as options:
+            chain(*links(spec)).apply_async(**options)
     except OperationalError:
         logger.warning(
             "chain not sent; the worker will send it",
-            extra={"event": "CHAIN_NOT_SENT", "execution_id": str(spec.execution_id)},
+            extra={"event": "CHAIN_NOT_SENT", "execution_id": str(spec.placement.execution_id)},
         )
         return False
     return True
 
 
-def send_probe(lane: str, **options: Any) -> None:
-    """Send what a worker is to hear itself; raises kombu's OperationalError if it could not."""
-    signature(PROBE, options={"queue": lane}).apply_async(**options)
+def send_probe(lane: str) -> None:
+    """Send a worker's probe to its own lane, in one short try; raises kombu's OperationalError if it was not taken."""
+    with _sending(SHORT_TRY_SECONDS) as options:
+        signature(PROBE_LANE, options={"queue": lane}).apply_async(**options)
+
+
+@contextmanager
+def _sending(timeout: float | None) -> Iterator[dict[str, Any]]:
+    """Give the options of a message: with a timeout, a connection of its own and no second try."""
+    if timeout is None:
+        yield {}
+        return
+    limits = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+    transport = {**current_app.conf.broker_transport_options, **limits}
+    with current_app.connection_for_write(
+        transport_options=transport, connect_timeout=timeout
+    ) as connection:
+        yield {"connection": connection, "retry": False}

@@ -1,12 +1,12 @@
-"""The registry of workers: who lives, what they offer, what they hold. Entered as the platform.
+"""The registry of worker boots: their leases, what they offer, what they hold. Called as the platform.
 
 Timing: background-worker. Model: sync. Guarantee: a lease is renewed on the database's clock, or not at all.
-Failure: bubble; no row back from a renewal means that others have ended this boot.
+Failure: bubble; no row back from a renewal means that another worker has ended this boot.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -20,6 +20,7 @@ from django.utils import timezone
 from executions.placement.models import Catalogue, Ticket, Worker
 from foundation.errors import Unavailable
 from isolane.protocol import Catalogue as CatalogueFrame
+from resources.placement import Placement
 from tenants.isolation import Isolation
 
 RENEW = """
@@ -34,32 +35,30 @@ FROM me LEFT JOIN placement_ticket t ON t.worker_id = me.boot AND t.state = 'pla
 
 
 class NoWorkerYet(Unavailable):
-    """Nobody has told us yet which nodes there are."""
+    """No worker has registered yet, so no nodes are known."""
 
     code = "no_worker_yet"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
-    """A ticket that this worker holds."""
+class HeldPlacement:
+    """A placement that a boot holds, as its ticket has it now."""
 
-    execution_id: UUID
-    tenant_id: int
-    epoch: int
+    placement: Placement
     cancel_requested: bool
-    overdue: bool = False  # its run has used up its time
+    overdue: bool  # its run has used up its time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """What a run submitted now can be bound to."""
+    """The catalogue and levels that a run submitted now can be bound to."""
 
     catalogue: str
     isolation_levels: frozenset[Isolation]
 
 
 def store_catalogue(frame: CatalogueFrame) -> str:
-    """Keep what a runner described; returns its version, the hash of the content."""
+    """Store the nodes that a runner described; returns their version, the hash of the content."""
     nodes = [asdict(node) for node in frame.nodes]
     packages = {**frame.packages, "python": frame.python}
     canonical = json.dumps([nodes, packages], sort_keys=True, separators=(",", ":"))
@@ -75,7 +74,7 @@ def store_catalogue(frame: CatalogueFrame) -> str:
 def register(
     *, boot: UUID, node_name: str, lane: str, capacity: int, levels: Sequence[str], catalogue: str
 ) -> None:
-    """Make this boot known and placeable."""
+    """Register a boot: from now on runs are placed on it."""
     Worker.objects.create(
         boot=boot,
         node_name=node_name,
@@ -87,62 +86,77 @@ def register(
     )
 
 
-def renew(boot: UUID, *, draining: bool, reachable: bool = True) -> list[Held] | None:
-    """Renew the lease and return what this boot holds, in one statement; none means that it is no longer ours."""
-    told: dict[str, UUID | int | bool] = {
+def renew(
+    *, boot: UUID, node_name: str, lane: str, draining: bool, reachable: bool
+) -> list[HeldPlacement] | None:
+    """Renew a boot's lease and return what it holds, in one statement; none means that the boot was ended."""
+    parameters: dict[str, UUID | int | bool] = {
         "boot": boot,
         "lease": settings.LEASE_SECONDS,
         "draining": draining,
         "reachable": reachable,
     }
     with connection.cursor() as cursor:
-        cursor.execute(RENEW, told)
+        cursor.execute(RENEW, parameters)
         rows = cursor.fetchall()
     if not rows:
         return None
-    return [
-        Held(
-            execution_id=row[1],
-            tenant_id=row[2],
-            epoch=row[3],
-            cancel_requested=row[4],
-            overdue=row[5],
-        )
-        for row in rows
-        if row[1] is not None
-    ]
+    held = [row[1:] for row in rows if row[1] is not None]
+    return _held_placements(held, boot=boot, node_name=node_name, lane=lane)
 
 
 def living() -> QuerySet[Worker]:
-    """The boots whose lease is valid."""
+    """Return the boots whose lease is valid."""
     return Worker.objects.filter(lease_until__gt=Now())
 
 
 def lapsed() -> list[Worker]:
-    """The boots whose lease has run out."""
+    """Return the boots whose lease has lapsed."""
     return list(Worker.objects.filter(lease_until__lte=Now()))
 
 
-def held_by(boot: UUID) -> list[Held]:
-    """What a boot holds, for whoever ends it."""
-    fields = ("execution_id", "tenant_id", "epoch", "cancel_requested")
+def held_by(worker: Worker) -> list[HeldPlacement]:
+    """Return what a boot holds, for the process that ends it."""
+    fields = ("execution_id", "tenant_id", "epoch", "cancel_requested", "overdue")
     is_over = Coalesce(Q(deadline__lte=Now()), Value(False), output_field=BooleanField())  # noqa: FBT003
-    found = Ticket.objects.filter(worker=boot).annotate(overdue=is_over)
-    return [Held(**row) for row in found.values(*fields, "overdue")]
+    found = Ticket.objects.filter(worker=worker.boot).annotate(overdue=is_over)
+    return _held_placements(
+        found.values_list(*fields), boot=worker.boot, node_name=worker.node_name, lane=worker.lane
+    )
+
+
+def _held_placements(
+    rows: Iterable[tuple[UUID, int, int, bool, bool]], *, boot: UUID, node_name: str, lane: str
+) -> list[HeldPlacement]:
+    return [
+        HeldPlacement(
+            placement=Placement(
+                tenant_id=tenant_id,
+                execution_id=execution_id,
+                epoch=epoch,
+                boot=boot,
+                worker=node_name,
+                lane=lane,
+            ),
+            cancel_requested=cancel_requested,
+            overdue=overdue,
+        )
+        for execution_id, tenant_id, epoch, cancel_requested, overdue in rows
+    ]
 
 
 def stop_placing(boot: UUID) -> None:
-    """Nothing more is placed on this boot."""
+    """Place nothing more on this boot."""
     Worker.objects.filter(boot=boot).update(draining=True)
 
 
 def remove(boot: UUID) -> None:
-    """Forget a boot that holds nothing."""
+    """Delete the row of a boot, unless it still holds a ticket."""
     Worker.objects.filter(boot=boot, tickets=None).delete()
 
 
 def current_offer() -> Offer:
-    """What the living workers offer; while none lives, what the last one did, so that submissions are not lost."""
+    """Return what the living workers offer; while none lives, what the last one did, so that runs can be submitted."""
     workers = list(living().order_by("-started_at"))
     if workers:
         levels = {Isolation(level) for worker in workers for level in worker.isolation_levels}

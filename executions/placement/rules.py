@@ -1,4 +1,4 @@
-"""Which waiting run goes to which worker. Pure: a snapshot in, decisions out.
+"""The rule of placement: a snapshot of waiting runs and free workers in, decisions out. Pure.
 
 First fit: in the order of waiting, each run goes to the emptiest worker that fits it, unless its tenant already
 holds as many slots as its quota allows.
@@ -24,6 +24,7 @@ class FreeWorker:
     """A worker that may take more."""
 
     boot: UUID
+    node_name: str
     lane: str
     free: int
     catalogue: str
@@ -41,10 +42,11 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementDecision:
-    """Place this run there."""
+    """Place this run on that worker."""
 
     execution_id: UUID
     boot: UUID
+    worker: str  # its node name
     lane: str
 
 
@@ -60,7 +62,12 @@ def decide(snapshot: Snapshot) -> list[PlacementDecision]:
         free_slots[worker.boot] -= 1
         free_quota[ticket.tenant_id] -= 1
         decisions.append(
-            PlacementDecision(execution_id=ticket.execution_id, boot=worker.boot, lane=worker.lane)
+            PlacementDecision(
+                execution_id=ticket.execution_id,
+                boot=worker.boot,
+                worker=worker.node_name,
+                lane=worker.lane,
+            )
         )
     return decisions
 

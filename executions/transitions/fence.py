@@ -5,12 +5,10 @@ Failure: a lost connection is tried once more; every statement here may be repea
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connections
 
+from resources.placement import Placement
 from tenants.scope import ALIAS
 from tenants.statement import Row, fetch_row
 
@@ -43,26 +41,6 @@ locked AS (
     FROM executions_execution e JOIN fence ON e.id = fence.execution_id
     WHERE e.id = %(execution)s::uuid AND e.outcome = '' FOR NO KEY UPDATE OF e
 )"""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placement:
-    """One execution's stay on one worker boot."""
-
-    tenant_id: int
-    execution_id: UUID
-    epoch: int
-    boot: UUID
-    worker: str = field(default="", compare=False)  # the node name of this boot, for people
-
-    @property
-    def key(self) -> tuple[UUID, int]:
-        """What a context of this placement is found by."""
-        return (self.execution_id, self.epoch)
-
-    def parameters(self) -> dict[str, Any]:
-        """What the fence compares."""
-        return {"execution": self.execution_id, "epoch": self.epoch, "boot": self.boot}
 
 
 def fetch_repeatedly(fetch: Callable[[], Row | None], may_repeat: Callable[[], bool]) -> Row | None:

@@ -1,49 +1,49 @@
-"""The orderly end of a worker: running steps may finish, the rest goes on elsewhere at once.
+"""The orderly end of a worker: running steps may finish, other placements are handed back at once.
 
-Timing: background-worker; a signal handler sets a number and nothing else, this thread acts on it. Model: sync.
-Guarantee: what is between two steps is handed over, what runs may end within the grace time, what still runs then is
-lost here and resumed elsewhere. Failure: what could not be handed over is taken over when the lease lapses.
+Timing: background-worker; a signal handler raises a number and nothing else, this thread acts on it. Model: sync.
+Guarantee: placements between two steps are handed back, running steps may finish within the grace time, later ones are
+lost here and resumed elsewhere. Failure: a placement that could not be handed back is reaped when the lease lapses.
 """
 
 import threading
 import time
 
-from django.conf import settings
-
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.lease import kill_runtimes
 
 LOOK_SECONDS = 0.1
-AT_ONCE = 2  # the second request has no patience
+AT_ONCE = 2  # the second request does not wait
 
 
 class Drain(threading.Thread):
     """Waits for the first request, then drains the worker."""
 
-    def __init__(self, machine: WorkerBoot) -> None:
+    def __init__(self, boot: WorkerBoot) -> None:
         super().__init__(name="drain", daemon=True)
-        self._machine = machine
-        self.requests = 0  # raised by whoever wants the worker to end, also in a signal handler
+        self._boot = boot
+        self.requests = (
+            0  # raised by everything that wants the worker to end, also in a signal handler
+        )
 
     @property
     def at_once(self) -> bool:
-        """Whether nobody is waited for any more."""
+        """Say whether no step is waited for any more."""
         return self.requests >= AT_ONCE
 
     def run(self) -> None:
-        """Let running steps finish within the grace time, unless asked again."""
+        """Let running steps finish within the grace time, unless there is a second request."""
         while not self.requests:
             time.sleep(LOOK_SECONDS)
-        self._machine.draining.set()
-        self.rests(settings.DRAIN_GRACE_SECONDS)
-        while self._machine.contexts.any_in_flight():
-            kill_runtimes(self._machine)  # again and again: one may have been opening
+        self._boot.draining.set()
+        self.wait_until_idle(self._boot.clocks.drain_grace)
+        while self._boot.contexts.any_in_flight():
+            kill_runtimes(self._boot)  # again and again: one may have been opening
             time.sleep(LOOK_SECONDS)
 
-    def rests(self, seconds: float) -> bool:
-        """Wait so long for every link and ending that is under way; whether none is any more."""
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Wait at most so long for every link and close under way; says whether none is left."""
         deadline = time.monotonic() + seconds
-        while self._machine.contexts.any_in_flight():
+        while self._boot.contexts.any_in_flight():
             if self.at_once or time.monotonic() >= deadline:
                 return False
             time.sleep(LOOK_SECONDS / 2)

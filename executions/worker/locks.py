@@ -1,8 +1,8 @@
-"""One worker at a time: locks in the database.
+"""Advisory locks in the database, for work that one worker does at a time.
 
-Timing: background-worker. Model: sync, one connection per thread. Guarantee: best-effort; what is done under a lock may
-be done twice. Failure: a process that dies or is stopped loses its locks with its session, which the server ends when
-it has heard nothing for a while.
+Timing: background-worker. Model: sync, one connection per thread. Guarantee: best-effort; work done under a lock
+may be done twice. Failure: a process that dies or is stopped loses its locks with its session, which the server ends
+after a time of silence.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ UNLOCK = "SELECT pg_advisory_unlock(%s), set_config('idle_session_timeout', '0',
 
 
 @contextmanager
-def advisory_lock(number: int, *, silent_s: int) -> Iterator[bool]:
-    """Try a lock of the connection's session, which is over when nothing is asked over it for so many seconds."""
+def advisory_lock(number: int, *, silent_s: float) -> Iterator[bool]:
+    """Try a lock of the connection's session; the server ends a session that is silent for so many seconds."""
     with connection.cursor() as cursor:
-        cursor.execute(TRY, [number, f"{silent_s}s"])
+        cursor.execute(TRY, [number, f"{silent_s:g}s"])
         held: bool = cursor.fetchone()[0]
     try:
         yield held

@@ -1,11 +1,11 @@
-"""Whose placement it is, as every log line of a run says."""
+"""The ids that every log line of a run carries."""
 
-from executions.transitions.fence import Placement
+from resources.placement import Placement
 from tenants.selectors import schema_of
 
 
 def log_ids(placement: Placement) -> dict[str, object]:
-    """What every log line of a run carries."""
+    """Return the ids of a placement's run for its log lines."""
     return {
         "execution_id": str(placement.execution_id),
         "tenant_id": schema_of(placement.tenant_id),

@@ -1,17 +1,15 @@
-"""task_prerun creates the execution-scoped context, task_postrun tears it down; each calls one function.
+"""Celery's signals of a link: task_prerun opens the context of its placement, task_postrun tears it down.
 
 Timing: background-worker. Model: sync. Guarantee: both fire for every link that a thread gets.
 Failure: Celery logs and swallows what a receiver raises; the body finds no good note and raises.
 """
 
 from typing import Any
-from uuid import UUID
 
 from celery.signals import task_postrun, task_prerun
 
 from executions.placement.chain import RUN_STEP
-from executions.transitions.fence import Placement
-from executions.worker.worker import current_links, current_machine
+from executions.worker.worker import current
 
 
 def connect() -> None:
@@ -25,18 +23,11 @@ def claim_and_open(*, task_id: str, task: Any, args: Any, **_: Any) -> None:
     if task.name != RUN_STEP:
         return
     tenant_id, execution_id, epoch, path = args
-    machine = current_machine()
-    placement = Placement(
-        tenant_id=tenant_id,
-        execution_id=UUID(execution_id),
-        epoch=epoch,
-        boot=machine.boot,
-        worker=machine.node_name,
-    )
-    current_links().begin(task_id, placement, path)
+    worker = current()
+    worker.links.begin(task_id, worker.boot.placement(tenant_id, execution_id, epoch), path)
 
 
 def count_out_and_close(*, task_id: str, task: Any, **_: Any) -> None:
     """Count the link out and close the context if the run is over."""
     if task.name == RUN_STEP:
-        current_links().end(task_id)
+        current().links.end(task_id)

@@ -1,4 +1,4 @@
-"""The Celery tasks: one link of a chain, and the echo of a lane.
+"""The Celery tasks: one link of a chain, and the probe of a lane.
 
 Timing: background-worker. Model: sync (a pool thread). Guarantee: as the step's; its message is gone on
 receipt, since PostgreSQL is the truth. Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
@@ -11,9 +11,9 @@ from typing import Any
 from celery import Task, shared_task
 from celery.exceptions import Ignore
 
-from executions.placement.chain import PROBE, RUN_STEP
+from executions.placement.chain import PROBE_LANE, RUN_STEP
 from executions.worker.links.runner import StepFailed
-from executions.worker.worker import current_links, current_machine
+from executions.worker.worker import current
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def run_step(
     """Run the step that task_prerun has claimed."""
     try:
         request: Any = self.request
-        request.chain = current_links().run(str(request.id), path, request.chain or [])
+        request.chain = current().links.run(str(request.id), path, request.chain or [])
     except (Ignore, StepFailed):
         raise
     except BaseException:
@@ -36,21 +36,21 @@ def run_step(
         raise StepFailed("INTERNAL") from None
 
 
-def take_echo(_task: Any, _app: Any, consumer: Any, **_: Any) -> Callable[..., None]:
-    """How a consumer takes an echo: into a thread of its pool, but without the events that make a row in Flower."""
+def receive_probe(_task: Any, _app: Any, consumer: Any, **_: Any) -> Callable[..., None]:
+    """Return what a consumer does with a probe: hand it to its pool, without the events that make a row in Flower."""
 
-    def take(*_: Any, **__: Any) -> None:
-        consumer.pool.executor.submit(current_machine().echo.heard)
+    def receive(*_: Any, **__: Any) -> None:
+        consumer.pool.executor.submit(current().boot.lane_probe.received)
 
-    return take
+    return receive
 
 
 class ProbeTask(Task[[], None]):
-    """Never runs: its strategy takes it."""
+    """Is never run: the consumer's strategy takes it."""
 
-    Strategy = "executions.worker.tasks:take_echo"
+    Strategy = "executions.worker.tasks:receive_probe"
 
 
-@shared_task(name=PROBE, base=ProbeTask)
-def echo() -> None:
-    """Taken in the consumer, never run as a task."""
+@shared_task(name=PROBE_LANE, base=ProbeTask)
+def probe_lane() -> None:
+    """Probe the lane; taken by the consumer, never run as a task."""

@@ -1,4 +1,4 @@
-"""What every runtime level offers to a worker, in the manner of Django's backends."""
+"""The interface of runtime backends, in the manner of Django's: one backend per isolation level."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from isolane.protocol import Catalogue, Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import StepResult
+from resources.placement import Placement
 
 OnFrame = Callable[[Log | Progress | Cost], None]
-# Raises ProtocolError at what cannot be: then the runtime is ended.
+# Raises ProtocolError at an impossible report: then the runtime is ended.
 OnResource = Callable[[Resource], None]
 
 
 def ignore(_: Resource) -> None:
-    """Hear nothing: for runs without resources."""
+    """Ignore a report: for runs without resources."""
 
 
 class RuntimeStartError(Exception):
@@ -25,28 +26,25 @@ class PoolExhaustedError(RuntimeStartError):
     """All runtimes of this backend are taken."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """The identity of a context: one placement of one execution."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunIdentity:
+    """The names that steps see, beside the placement's ids."""
 
-    tenant_id: str  # the name that steps and logs see
-    tenant_number: int  # the database's id: a name may be given again after a deletion, this never
-    execution_id: str
-    epoch: int
-    user_id: str = ""  # who submitted it
+    tenant: str  # its name, which may be given again after a deletion; its id never is
+    user_id: str = ""  # of the user that submitted the run
     request_id: str = ""  # of the request that did
 
 
 @dataclass(frozen=True, kw_only=True)
 class Availability:
-    """Whether this machine can give a level and, if not, why."""
+    """The answer whether this machine can give a level, with the reason if it cannot."""
 
     ok: bool
     reason: str = ""
 
 
 class Runtime(ABC):
-    """Where the context of one placement lives and its steps run.
+    """The process or container in which one context lives and its steps run.
 
     One thread uses it; `kill` and `alive` are safe from any. Close it also after a failed `open`
     and after `kill`.
@@ -55,11 +53,11 @@ class Runtime(ABC):
     @property
     @abstractmethod
     def alive(self) -> bool:
-        """Whether steps can run in it."""
+        """Say whether steps can run in it."""
 
     @property
     def lost(self) -> bool:
-        """Whether it was ended because nobody kept it alive: no failure of the step that ran in it."""
+        """Say whether it was ended for want of a keepalive: not a failure of the step that ran in it."""
         return False
 
     @abstractmethod
@@ -78,11 +76,11 @@ class Runtime(ABC):
 
     @abstractmethod
     def begin_close(self) -> None:
-        """Have the context torn down from now on, without waiting; nothing runs in it any more, and `close` follows."""
+        """Begin to tear the context down, without waiting; no step runs in it any more, and `close` follows."""
 
     @abstractmethod
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Tear the context down within timeout seconds; return what went wrong. Repeatable."""
+        """Tear the context down within timeout seconds; return the errors. Repeatable."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -101,28 +99,29 @@ class RuntimeBackend(ABC):
 
     @abstractmethod
     def describe(self) -> Catalogue:
-        """Return what its runtimes can run, or raise RuntimeStartError."""
+        """Return the nodes that its runtimes can run, or raise RuntimeStartError."""
 
     @abstractmethod
     def start(
         self,
         placement: Placement,
         *,
+        identity: RunIdentity,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Return a runtime for this placement and its resources, or raise RuntimeStartError.
 
-        `on_resource` hears what becomes of them, in whatever thread uses the runtime.
+        `on_resource` is called with every report about them, in the thread that uses the runtime.
         """
 
     @abstractmethod
     def keepalive(self, *, until: float) -> None:
-        """Let its runtimes live until then (monotonic); whoever is told nothing any more ends them. Does not wait."""
+        """Let its runtimes live until then (monotonic); without further calls they end. Does not wait."""
 
     @abstractmethod
     def sweep(self) -> None:
-        """End and remove what dead workers have left of this level on this machine."""
+        """End and remove the runtimes of this level that dead workers have left on this machine."""
 
     @abstractmethod
     def stop(self) -> None:

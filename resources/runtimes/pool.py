@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class Idle(NamedTuple):
     """A runner that waits."""
 
-    tenant_number: int
+    tenant_id: int
     child: RunnerProcess
 
 
@@ -40,18 +40,18 @@ class RunnerPool:
         self.busy: set[RunnerProcess] = set()
         self.retired: set[RunnerProcess] = set()  # out of the pool, and perhaps not gone yet
 
-    def take(self, tenant_number: int) -> RunnerProcess:
+    def take(self, tenant_id: int) -> RunnerProcess:
         """Return an idle runner of this tenant, or a new one; RuntimeStartError if that cannot be."""
         ended: list[RunnerProcess] = []
         try:
             with self._lock:
-                child = self._idle_of(tenant_number, ended) or self._begin(ended)
+                child = self._idle_of(tenant_id, ended) or self._begin(ended)
                 self.busy.add(child)
         finally:
             self._dispose(ended)
         return child
 
-    def give_back(self, child: RunnerProcess, tenant_number: int, *, clean: bool) -> None:
+    def give_back(self, child: RunnerProcess, tenant_id: int, *, clean: bool) -> None:
         """Take a runner back for its tenant's next run, or end it."""
         reusable = False
         try:
@@ -63,7 +63,7 @@ class RunnerPool:
             with self._lock:
                 self.busy.discard(child)
                 if reusable:
-                    self.idle.append(Idle(tenant_number, child))
+                    self.idle.append(Idle(tenant_id, child))
                 else:
                     self.retired.add(child)
         if not reusable:
@@ -99,8 +99,8 @@ class RunnerPool:
                     with self._lock:
                         self.retired.discard(child)
 
-    def _idle_of(self, tenant_number: int, ended: list[RunnerProcess]) -> RunnerProcess | None:
-        for idle in reversed([idle for idle in self.idle if idle.tenant_number == tenant_number]):
+    def _idle_of(self, tenant_id: int, ended: list[RunnerProcess]) -> RunnerProcess | None:
+        for idle in reversed([idle for idle in self.idle if idle.tenant_id == tenant_id]):
             self.idle.remove(idle)
             if not idle.child.ended():
                 return idle.child

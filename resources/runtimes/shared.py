@@ -28,11 +28,12 @@ from isolane.protocol import (
     Run,
 )
 from isolane.results import StepResult
+from resources.placement import Placement
 from resources.runtimes.base import (
     Availability,
     OnFrame,
     OnResource,
-    Placement,
+    RunIdentity,
     Runtime,
     RuntimeBackend,
     RuntimeStartError,
@@ -92,12 +93,13 @@ class SharedBackend(RuntimeBackend):
         self,
         placement: Placement,
         *,
+        identity: RunIdentity,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or begin one."""
-        child = self._pool.take(placement.tenant_number)
-        return SharedRuntime(self._pool, child, placement, grants, on_resource)
+        child = self._pool.take(placement.tenant_id)
+        return SharedRuntime(self._pool, child, placement, identity, grants, on_resource)
 
     def keepalive(self, *, until: float) -> None:
         """Tell the watchdog."""
@@ -131,12 +133,14 @@ class SharedRuntime(Runtime):
         pool: RunnerPool,
         child: RunnerProcess,
         placement: Placement,
+        identity: RunIdentity,
         grants: Sequence[Grant],
         on_resource: OnResource,
     ) -> None:
         self._pool = pool
         self._child = child
         self._placement = placement
+        self._identity = identity
         self._grants = tuple(grants)
         self._on_resource = on_resource
         self._handles: set[str] = set()  # that were allocated, and not said to be closed
@@ -162,11 +166,11 @@ class SharedRuntime(Runtime):
 
     def open(self) -> None:
         """Open the context in the runner."""
-        identity = Open(
-            execution_id=self._placement.execution_id,
-            tenant_id=self._placement.tenant_id,
-            user_id=self._placement.user_id,
-            request_id=self._placement.request_id,
+        frame = Open(
+            execution_id=str(self._placement.execution_id),
+            tenant_id=self._identity.tenant,
+            user_id=self._identity.user_id,
+            request_id=self._identity.request_id,
             epoch=self._placement.epoch,
             resources=self._grants,
         )
@@ -174,9 +178,9 @@ class SharedRuntime(Runtime):
         self._grants = ()  # what they hold is kept no longer than it is needed
         if self._child.has_answered and not eager:
             # It has imported everything and has nothing to wait for: its answer comes before that to the first step.
-            self._child.post(identity, Ready, _SEND_TIMEOUT)
+            self._child.post(frame, Ready, _SEND_TIMEOUT)
         else:
-            self._child.ask(identity, Ready, _START_TIMEOUT, self._hear)
+            self._child.ask(frame, Ready, _START_TIMEOUT, self._hear)
         self._opened = True
 
     def run(
@@ -221,7 +225,7 @@ class SharedRuntime(Runtime):
                 self._closed = True
                 reusable = clean and not self._child.ended()
         finally:
-            self._pool.give_back(self._child, self._placement.tenant_number, clean=reusable)
+            self._pool.give_back(self._child, self._placement.tenant_id, clean=reusable)
 
     def kill(self) -> None:
         """End the runner and what it started."""

@@ -6,11 +6,12 @@ from typing import Any
 
 from isolane.protocol import Catalogue, Grant, NodeDescription, Run
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from resources.runtimes.base import (
     Availability,
     OnFrame,
     OnResource,
-    Placement,
+    RunIdentity,
     Runtime,
     RuntimeBackend,
     ignore,
@@ -66,11 +67,12 @@ class StubBackend(RuntimeBackend):
         self,
         placement: Placement,
         *,
+        identity: RunIdentity,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Start another runtime; there is no limit. What it opens is for the script to say."""
-        runtime = StubRuntime(self, placement, tuple(grants), on_resource)
+        runtime = StubRuntime(self, placement, identity, tuple(grants), on_resource)
         self.runtimes.append(runtime)
         return runtime
 
@@ -98,11 +100,13 @@ class StubRuntime(Runtime):
         self,
         backend: StubBackend,
         placement: Placement,
+        identity: RunIdentity,
         grants: tuple[Grant, ...],
         on_resource: OnResource,
     ) -> None:
         self._backend = backend
         self.placement = placement
+        self.identity = identity
         self.grants = grants
         self.on_resource = on_resource
         self._alive = True

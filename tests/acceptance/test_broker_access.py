@@ -15,10 +15,16 @@ from tests.waiting import wait_for
 
 
 def frame(**changes: Any) -> dict[str, Any]:
-    """A message for `executions.echo`, as Celery sends it, with changes."""
+    """A message for `executions.probe_lane`, as Celery sends it, with changes."""
     body = base64.b64encode(json.dumps([[], {}, {}]).encode()).decode()
     properties = {"delivery_tag": "t", "delivery_info": {}, "body_encoding": "base64"}
-    headers = {"task": "executions.echo", "id": "i", "lang": "py", "argsrepr": "", "kwargsrepr": ""}
+    headers = {
+        "task": "executions.probe_lane",
+        "id": "i",
+        "lang": "py",
+        "argsrepr": "",
+        "kwargsrepr": "",
+    }
     whole = {
         "body": body, "content-type": "application/json", "content-encoding": "utf-8",
         "headers": headers, "properties": properties,

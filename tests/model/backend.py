@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 
 from isolane.protocol import Catalogue, Grant, NodeDescription, Run
 from isolane.results import StepResult
+from resources.placement import Placement
 from resources.runtimes.base import (
     Availability,
     OnFrame,
     OnResource,
-    Placement,
+    RunIdentity,
     Runtime,
     RuntimeBackend,
     ignore,
@@ -45,6 +46,7 @@ class ScriptedBackend(RuntimeBackend):
         self,
         placement: Placement,
         *,
+        identity: RunIdentity,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

@@ -17,7 +17,7 @@ from celery.exceptions import Ignore
 from django.db.models.functions import Now
 
 from executions.models import Approval, ApprovalState, Step
-from executions.placement import chain
+from executions.placement import chain, dispatch
 from executions.placement.chain import ChainSpec, ChainTail, following
 from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Due, Ticket, Worker
@@ -28,17 +28,18 @@ from executions.semantics.decisions import Checkpoint
 from executions.services.waking import wake_due
 from executions.states import TERMINAL_EXECUTION, ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
+from executions.worker.links import closing
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.links.step_runner import StepRunner
-from executions.worker.loops import lease, reaper
+from executions.worker.loops import reaper
 from executions.worker.loops.lease import EXIT_FENCED, LeaseLoop, kill_runtimes
 from isolane.protocol import Cost, Run
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from resources.runtimes.base import OnFrame
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tests.factories import LEVEL, let_lapse, run_of, ticket_of
+from tests.factories import LEVEL, let_lapse, resend_after, run_of, ticket_of
 from tests.model.backend import ScriptedBackend, ScriptedRuntime
 from tests.model.invariants import check_suspended
 from tests.model.outcome import Call
@@ -109,9 +110,10 @@ class Driver:
         backend = ScriptedBackend(level=LEVEL, play=self._play)
         name = f"m{len(self.hosts)}@test"
         machine = WorkerBoot(node_name=name, capacity=1, backends={LEVEL: backend})
+        resend_after(machine, 1e-6)
         with platform_scope():
             register(
-                boot=machine.boot,
+                boot=machine.id,
                 node_name=name,
                 lane=machine.lane,
                 capacity=1,
@@ -135,16 +137,16 @@ class Driver:
         raise AssertionError("the run does not come to an end")
 
     def _patch(self, patch: pytest.MonkeyPatch) -> None:
-        driver, write, wait, goes_on = (
+        driver, checkpoint, wait, may_claim_next = (
             self,
-            StepRunner._write,
+            StepRunner._checkpoint,
             StepRunner._wait,
-            StepRunner._goes_on,
+            StepRunner._may_claim_next,
         )
 
-        def written(body: StepRunner, concluded: AttemptOutcome) -> None:
+        def written(body: StepRunner, outcome: AttemptOutcome) -> None:
             try:
-                write(body, concluded)
+                checkpoint(body, outcome)
             except StepFailed:
                 driver._checkpointed(body)
                 raise
@@ -154,29 +156,30 @@ class Driver:
             wait(body, min(seconds, PATIENCE_S), deadline)
             driver._waited(seconds)
 
-        def goes_on_unless_struck(body: StepRunner, decided: Checkpoint) -> bool:
+        def claims_next_unless_struck(body: StepRunner, decided: Checkpoint) -> bool:
             # What strikes after a checkpoint strikes before the next claim, so they must be two statements; unless it
             # makes no difference, since nobody has begun what was claimed for a link that does not come.
             mishap = driver._act.at(Moment.AFTER) if driver._act else None
             harmless = HARMLESS if not body._context.run.plan.express else NOTHING
-            return goes_on(body, decided) and mishap in harmless
+            return may_claim_next(body, decided) and mishap in harmless
 
-        patch.setattr(StepRunner, "_goes_on", goes_on_unless_struck)
-        patch.setattr(StepRunner, "_write", written)
+        patch.setattr(StepRunner, "_may_claim_next", claims_next_unless_struck)
+        patch.setattr(StepRunner, "_checkpoint", written)
         patch.setattr(StepRunner, "_wait", waited)
-        patch.setattr(chain, "publish", self._publish)
+        for module in (closing, dispatch):
+            patch.setattr(module, "publish", self._publish)
         patch.setattr(chain, "WINDOW", self._script.window)
         patch.setattr(decisions, "MAX_HELD_SECONDS", MAX_HELD_S)
-        patch.setattr(lease, "RESEND_AFTER_SECONDS", 0.0)
         patch.setattr(reaper, "delete_lane", lambda lane: None)
 
     # --- as Celery
-    def _publish(self, spec: ChainSpec, **_: Any) -> None:
+    def _publish(self, spec: ChainSpec, **_: Any) -> bool:
         if not self._drops:
             self._messages.append(spec)
+        return True
 
     def _deliver(self, spec: ChainSpec) -> None:
-        host = next(host for host in self.hosts if host.machine.lane == spec.lane)
+        host = next(host for host in self.hosts if host.machine.lane == spec.placement.lane)
         if host.gone:
             return  # the lane went with it
         first = not self._links
@@ -189,18 +192,12 @@ class Driver:
             self._chain(host, spec)
 
     def _chain(self, host: Host, spec: ChainSpec) -> None:
-        placement = Placement(
-            tenant_id=spec.tenant_id,
-            execution_id=spec.execution_id,
-            epoch=spec.epoch,
-            boot=host.machine.boot,
-        )
         rest = following(spec)
         while rest and not host.fenced:  # else nobody consumes its lane any more
             *rest, link = rest
-            follow = self._link(host, placement, link.args[-1], rest)
+            follow = self._link(host, spec.placement, link.args[-1], rest)
             if self._script.twice:
-                self._link(host, placement, link.args[-1], rest)
+                self._link(host, spec.placement, link.args[-1], rest)
             if self._drops:
                 return
             rest = follow
@@ -334,8 +331,8 @@ class Driver:
         self._nobody_is_asked()
         mishap = self._written.at(Moment.AFTER) if self._written else None
         if mishap:
-            boot = body._machine.boot
-            self._strike(next(host for host in self.hosts if host.machine.boot == boot), mishap)
+            boot = body._boot.id
+            self._strike(next(host for host in self.hosts if host.machine.id == boot), mishap)
 
     def _nobody_is_asked(self) -> None:
         """Not while the context is open."""
@@ -395,9 +392,9 @@ class Driver:
 def forget_workers(but: WorkerBoot) -> None:
     """Remove what an example has left; of a failed one, tickets and dues as well."""
     with platform_scope():
-        Ticket.objects.exclude(worker_id=but.boot).delete()
+        Ticket.objects.exclude(worker_id=but.id).delete()
         Due.objects.all().delete()
-        Worker.objects.exclude(boot=but.boot).delete()
+        Worker.objects.exclude(boot=but.id).delete()
 
 
 def _failed(run: Run, code: Code) -> StepResult:

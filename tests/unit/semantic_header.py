@@ -34,7 +34,6 @@ _PUBLISHES = {
     "delay",
     "send_task",
     "executions.placement.chain.publish",
-    "publish_or_log",
     "admit_and_send",
 }
 _STARTS_PROCESS = {"Popen", "fork", "posix_spawn", "execv", "execve", "execvpe"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from executions.semantics import decisions
-from executions.worker import boot
+from executions.worker.clocks import Clocks
 from executions.worker.links import step_runner
 from executions.worker.loops import lease, periodic
 from resources.runtimes import supervision
@@ -293,17 +293,19 @@ def test_worker_the_body_owns_the_retries_and_waits_as_long_as_it_says() -> None
     )
     # Nobody else calls an attempt of a step and tries it again.
     claiming = {name for name, one in modules().items() if "claim_step" in one.calls}
-    assert claiming == {"executions.worker.links.step_runner", "executions.worker.links.runner"}
+    assert claiming == {"executions.worker.links.claiming"}
+    trying = {name for name, one in modules().items() if "try_claim" in one.calls}
+    assert trying == {"executions.worker.links.step_runner", "executions.worker.links.runner"}
     assert issubclass(step_runner.StepFailed, Exception)
 
 
 def test_worker_the_loop_keeps_the_times_it_names() -> None:
-    header = module("executions/worker/loops/lease.py").header
+    header, clocks = module("executions/worker/loops/lease.py").header, Clocks()
     assert header is not None
-    assert f"not claimed within {lease.RESEND_AFTER_SECONDS:g} s" in header.guarantee
-    assert f"without a renewal for {boot.SELF_FENCE_SECONDS:g} s" in header.failure
+    assert f"not claimed within {clocks.resend:g} s" in header.guarantee
+    assert f"without a renewal for {clocks.self_fence:g} s" in header.failure
     assert "once a second" in module("executions/worker/loops/lease.py").docstring
-    assert periodic.PERIOD_SECONDS == 1
+    assert clocks.renewal == 1
     assert issubclass(lease.LeaseLoop, periodic.Periodic)  # "in a thread with its own connection"
 
 

@@ -21,19 +21,19 @@ from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.seeds import backoff_ms, derive_seed
 from executions.transitions.close import CLOSE
-from executions.transitions.fence import Placement
-from executions.worker.links.context import Contexts, OpenContext
+from executions.worker.links.context import OpenContext
+from executions.worker.links.contexts import Contexts
 from isolane.node import Node
 from isolane.protocol import Open, Run, dump
 from isolane.results import StepResult
 from isolane.runner_context import RunnerContext
 from resources.runtimes.base import OnFrame
+from tests.placements import a_placement
 from tests.unit.executions.local.trial import Trial
 from tests.unit.semantic_header import Module
 from tests.unit.test_semantic_headers import example, modules
 
 ROOT = Path(__file__).parent.parent.parent
-BOOT = UUID(int=99)
 
 
 # --- the contracts that spec 004 gives in numbers
@@ -95,8 +95,7 @@ def open_context(number: int, *, tenant: int, blueprint: str) -> OpenContext:
     run = ActiveRun(
         plan=flow, memory=memory, budget=Budget(), seed=1, isolation="shared", seal=dump
     )
-    placement = Placement(tenant_id=tenant, execution_id=UUID(int=number), epoch=1, boot=BOOT)
-    return OpenContext(placement=placement, run=run)
+    return OpenContext(placement=a_placement(str(number), tenant_id=tenant), run=run)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 import psutil
 from django.db import InterfaceError, OperationalError, connections
 
-from executions.placement.admission import Placed
+from executions.placement.chain import SHORT_TRY_SECONDS
 from executions.placement.dispatch import send
 from executions.placement.models import Ticket
 from executions.placement.models import Worker as Registered
 from executions.states import TicketState
+from resources.placement import Placement
 from tenants.scope import platform_scope
 from trials.chaos.findings import Finding, FindingKind
 from trials.chaos.plan import Fault, FaultKind
@@ -189,14 +190,15 @@ class FaultInjector:
 def _sent(ticket: Ticket) -> bool:
     if ticket.worker is None:
         return False
-    placed = Placed(
-        execution_id=ticket.execution_id,
+    placement = Placement(
         tenant_id=ticket.tenant_id,
+        execution_id=ticket.execution_id,
         epoch=ticket.epoch,
         boot=ticket.worker.boot,
+        worker=ticket.worker.node_name,
         lane=ticket.worker.lane,
     )
-    return send(placed, bounded=True)
+    return send(placement, timeout=SHORT_TRY_SECONDS)
 
 
 def _picked(worker: Worker, pick: float) -> psutil.Process | None:

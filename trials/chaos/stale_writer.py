@@ -40,6 +40,7 @@ def accepted_writes(ticket: Ticket) -> Iterator[str]:
         epoch=ticket.epoch,
         boot=ticket.worker_id,
         worker=NAME,
+        lane=NAME,
     )
     with run_scope(ticket.tenant_id):
         step = Execution.objects.values_list("next_step", flat=True).get(pk=ticket.execution_id)

@@ -1,8 +1,8 @@
-"""What steps say, on its way to the database while they run.
+"""The output of an attempt on its way to the database, while its step runs.
 
-Timing: background-worker; a thread of its own writes once a second what has come meanwhile, the rest goes with the
-checkpoint. Model: sync. Guarantee: at-least-once until the checkpoint, in order; lost with their placement.
-Failure: what could not be written is tried again a second later.
+Timing: background-worker; a thread of its own writes new output once a second, the rest goes with the checkpoint.
+Model: sync. Guarantee: at-least-once until the checkpoint, in order; lost with its placement.
+Failure: output that could not be written is tried again a second later.
 """
 
 import threading
@@ -16,38 +16,38 @@ from executions.semantics.attempt_output import AttemptOutput
 from executions.semantics.attempt_record import LogLine
 from executions.semantics.masking import Masker
 from executions.transitions.append_output import append_output
-from executions.transitions.fence import Placement
 from isolane.protocol import Progress
+from resources.placement import Placement
 
 
 class AttemptLog:
-    """What one attempt has said, and not yet been written."""
+    """The output of one attempt that is not written yet."""
 
     def __init__(
-        self, placement: Placement, path: str, attempt: int, *, masker: Masker, held: bool
+        self, placement: Placement, path: str, attempt: int, *, masker: Masker, withheld: bool
     ) -> None:
-        self.said = AttemptOutput(now=timezone.now)
+        self.output = AttemptOutput(now=timezone.now)
         self._placement = placement
         self._path = path
         self._attempt = attempt
         self._masker = masker
-        # What a step will mark as sensitive is known at its end only: until then nothing of it is shown.
-        self._held = held
+        # The values that a step marks as sensitive are known at its end only: until then nothing of it is shown.
+        self._withheld = withheld
         self._lock = threading.Lock()
         self._closed = False
 
     def flush(self) -> None:
-        """Write what has come since; the order of lines is kept by the lock."""
+        """Write the output that has come since the last time; the lock keeps its order."""
         with self._lock:
-            if self._held or self._closed:
+            if self._withheld or self._closed:
                 return
-            lines, progress = self.said.take_lines(), self.said.take_progress()
+            lines, progress = self.output.take_lines(), self.output.take_progress()
             if not lines and progress is None:
                 return
             try:
                 self._write(lines, progress)
             except DatabaseError:
-                self.said.give_back(lines)
+                self.output.give_back(lines)
                 raise
 
     def _write(self, lines: Sequence[LogLine], progress: Progress | None) -> None:
@@ -62,7 +62,7 @@ class AttemptLog:
             )
 
     def close(self) -> AttemptOutput:
-        """The attempt has ended: what is left goes with its checkpoint."""
+        """End the attempt's output and return the rest, which goes with its checkpoint."""
         with self._lock:
             self._closed = True
-        return self.said
+        return self.output

@@ -1,4 +1,4 @@
-"""The end of a context: torn down first, written second. A run is terminal only when its context is gone.
+"""The end of a context: tear down first, write second. A run is terminal only when its context is gone.
 
 Timing: background-worker. Model: sync. Guarantee: at-least-once; closing twice does nothing the second time.
 Failure: a teardown that fails is logged and stops nothing; a write that fails is repeated by the worker's loop.
@@ -6,10 +6,11 @@ Failure: a teardown that fails is logged and stops nothing; a write that fails i
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from django.db import Error as DatabaseError
 
-from executions.placement.chain import ChainSpec, publish_or_log
+from executions.placement.chain import ChainSpec, publish
 from executions.placement.run_scope import run_scope
 from executions.selectors.active_run import InterruptedStep, interrupted_step, load_run
 from executions.semantics.attempt import OVERDUE, Attempt
@@ -26,44 +27,44 @@ from executions.transitions.close import (
     restart,
     set_outcome,
 )
-from executions.transitions.fence import Placement
 from executions.transitions.refusal import note_refusal
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.context import Exit, OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.resources.tracking import revoke_issued, runtime_is_gone, settlement_of
 from isolane.results import Code
+from resources.placement import Placement
 from resources.runtimes.faults import reported
 
-# For all disposals together: each has a time of its own, and those that hang stop no other.
+# For all disposals together: each has a limit of its own, and one that hangs stops no other.
 CLOSE_SECONDS = 30
 MAX_LOSSES = 5
 logger = logging.getLogger(__name__)
 
 
-def close_context(machine: WorkerBoot, context: OpenContext) -> None:
-    """Tear down, then write what comes after it, unless the placement is lost."""
+def close_context(boot: WorkerBoot, context: OpenContext) -> None:
+    """Tear a context down, then write what comes after it, unless the placement is lost."""
     dispose(context)
     if context.lost:
         return
     try:
         with run_scope(context.placement.tenant_id):
             if context.exit is Exit.RESTART:
-                _restart(machine, context)
+                _restart(context)
                 return
-            state = _leave(context)
+            state = _write_end(context)
             if state is None:
                 note_refusal(context.placement, "close")
     except DatabaseError:
-        machine.contexts.put_back(context)
+        boot.contexts.put_back(context)
         raise
     logger.info(
         "run closed", extra={"event": "RUN_CLOSED", **log_ids(context.placement), "state": state}
     )
-    machine.admit()
+    boot.request_admission()
 
 
-def _leave(context: OpenContext) -> ExecutionState | None:
+def _write_end(context: OpenContext) -> ExecutionState | None:
     settlement = settlement_of(context)
     if context.exit is not Exit.PARKED:
         return close_execution(context.placement, settlement)
@@ -72,33 +73,26 @@ def _leave(context: OpenContext) -> ExecutionState | None:
     )
 
 
-def _restart(machine: WorkerBoot, context: OpenContext) -> None:
-    """The runtime is dead and the run goes on: a new placement here, from the checkpoint."""
+def _restart(context: OpenContext) -> None:
+    """Begin a new placement here, from the checkpoint: the runtime is dead, and the run goes on."""
     placement = context.placement
     epoch = restart(placement, reason=EndReason.RUNTIME_ENDED, settlement=settlement_of(context))
     if epoch is None:
         note_refusal(placement, "close")
         return  # cancelled meanwhile, or over: the loop ends it
-    spec = ChainSpec(
-        tenant_id=placement.tenant_id,
-        execution_id=placement.execution_id,
-        epoch=epoch,
-        lane=machine.lane,
-        plan=context.run.plan,
-        first=context.next_step,
-    )
-    publish_or_log(spec)
+    again = replace(placement, epoch=epoch)
+    publish(ChainSpec(placement=again, plan=context.run.plan, first=context.next_step))
 
 
 def dispose(context: OpenContext) -> None:
-    """End the runtime's part of the context, then take away what was issued to it. Never raises."""
+    """End the runtime's part of the context, then revoke what was issued to it. Never raises."""
     tear_down(context)
     with reported("what was issued was not revoked"):  # the sweeper finds it in the ledger
         revoke_issued(context)
 
 
 def tear_down(context: OpenContext) -> None:
-    """End the runtime's part of the context. Never raises: whatever goes wrong, the placement must get its end."""
+    """End the runtime's part of the context. Never raises: the placement must end, whatever goes wrong here."""
     if context.runtime is None:
         return
     errors: tuple[str, ...] = ()
@@ -122,9 +116,9 @@ def end_without_link(
     overdue: bool = False,
     dispose: Callable[[], Settlement | None] = lambda: UNKNOWN,
 ) -> None:
-    """End a placement in which no link is active: closed if its run has an outcome, else back to the queue.
+    """End a placement in which no link is active: close it if its run has an outcome, else hand it back.
 
-    `dispose` ends what is there of its context. The outcome is set before, so that no link begins meanwhile.
+    `dispose` ends its context, if there is one. The outcome is set before, so that no link begins meanwhile.
     """
     settled = False
     with run_scope(placement.tenant_id):
@@ -134,15 +128,17 @@ def end_without_link(
         elif overdue:
             end_overdue(placement)
         elif found := interrupted_step(placement):
-            settled = _settled(placement, found, lost=ending.lost)
+            settled = _settle_or_fail(placement, found, lost=ending.lost)
     settlement = dispose()
     with run_scope(placement.tenant_id):
         if close_execution(placement, settlement, ending=ending) is not None:
             return
-        # What a loss came to is a checkpoint, and only losses without one between them are counted.
+        # A loss that was settled wrote a checkpoint, and only losses without one between them are counted.
         counted = ending.lost and not settled
         if hand_back(placement, ending, counted=counted, settlement=settlement) is None:
-            if not ending.by:  # who ends a placement of others may come second, which means nothing
+            if (
+                not ending.by
+            ):  # a worker that ends another's placement may come second, which means nothing
                 note_refusal(placement, "close")
             return
     logger.warning(
@@ -151,19 +147,19 @@ def end_without_link(
 
 
 def end_overdue(placement: Placement) -> bool:
-    """The run has used up its time."""
+    """Set the outcome of a run that has used up its time; false if it has one or the fence refused."""
     return set_outcome(placement, ExecutionState.TIMED_OUT, code=Code.TIMEOUT, message=OVERDUE)
 
 
-def _settled(placement: Placement, found: InterruptedStep, *, lost: bool) -> bool:
-    """The same; a run that cannot be read any more is ended, or it would be tried for ever."""
+def _settle_or_fail(placement: Placement, found: InterruptedStep, *, lost: bool) -> bool:
+    """Settle an interrupted step; a run that cannot be read any more is ended, or it would be tried for ever."""
     try:
         return _settle(placement, found, lost=lost)
     except DatabaseError:
         raise
     except Exception:
         logger.exception("not settled", extra={"event": "NOT_SETTLED", **log_ids(placement)})
-        message = "It was interrupted_step in the middle and cannot be read any more; the worker's log says why."
+        message = "It was interrupted in the middle and cannot be read any more; the worker's log says why."
         return set_outcome(
             placement, ExecutionState.FAILED, code=Code.OUTCOME_UNKNOWN, message=message
         )

@@ -1,196 +1,171 @@
-"""The open contexts of this worker: one per placement, from its first link to its end.
+"""The context of one placement on this worker, from its first link to its end.
 
-Timing: background-worker. Model: sync, used from all pool threads and the worker's loop. Guarantee: a context is opened
-once and closed once, whatever the order in which links end. Failure: a half-opened one is closed like any other.
+Timing: background-worker. Model: sync, used from pool threads, the closer pool and the worker's loops.
+Guarantee: it changes only by its methods, each of them safe from any thread; a claim is taken once.
+Failure: a half-opened one is closed like any other; a lost one is disposed of and writes nothing.
 """
 
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
-from uuid import UUID
 
 from django.utils import timezone
 
 from executions.semantics.active_run import ActiveRun
 from executions.semantics.resource_tracker import ResourceTracker
 from executions.transitions.claim import Claim
-from executions.transitions.fence import Placement
 from executions.worker.links.attempt_log import AttemptLog
 from executions.worker.log_ids import log_ids
 from resources.issuers.base import FarThing, Issuer
+from resources.placement import Placement, PlacementKey
 from resources.runtimes.base import Runtime
-
-Key = tuple[UUID, int]
 
 
 class Exit(Enum):
-    """What comes after a context, as its last checkpoint has decided."""
+    """The sequel of a context, as its last checkpoint has decided."""
 
     ENDED = auto()  # the run's outcome is written
     PARKED = auto()  # the run waits for a time or a person, without a slot
     RESTART = auto()  # the runtime is dead, and the run goes on in a new one
 
 
-@dataclass(kw_only=True, eq=False)
 class OpenContext:
-    """What this worker holds for one placement."""
+    """Everything that this worker holds for one placement."""
 
-    placement: Placement
-    run: ActiveRun
-    runtime: Runtime | None = None  # none until the first link has opened it
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    active: int = 0  # links counted in and not yet out
-    working: int = 0  # of these, links whose body has not ended
-    exit: Exit | None = None
-    next_step: str = ""  # as the last checkpoint has it
-    ahead: Claim | None = None  # on that step, made with that checkpoint
-    journal: AttemptLog | None = None  # of the attempt that runs now
-    holdings: ResourceTracker = field(default_factory=lambda: ResourceTracker(now=timezone.now))
-    issued: list[tuple[Issuer, FarThing]] = field(default_factory=list)  # and not yet revoked
-    lost: bool = False  # the placement is over for us: dispose, write nothing
+    def __init__(self, *, placement: Placement, run: ActiveRun) -> None:
+        self.placement = placement
+        self.run = run
+        self.cancelled = threading.Event()  # for the step that runs, and its wait for a retry
+        self.holdings = ResourceTracker(now=timezone.now)
+        self.issued: list[tuple[Issuer, FarThing]] = []  # and not yet revoked
+        self._lock = threading.Lock()
+        self._runtime: Runtime | None = None
+        self._attempt_log: AttemptLog | None = None
+        self._active = 0
+        self._working = 0
+        self._next_step = ""
+        self._claim_ahead: Claim | None = None
+        self._exit: Exit | None = None
+        self._lost = False
 
     @property
-    def key(self) -> Key:
-        """What it is found by."""
+    def key(self) -> PlacementKey:
+        """Return what the registry finds it by."""
         return self.placement.key
 
     @cached_property
     def log_ids(self) -> dict[str, object]:
-        """What its log lines carry."""
+        """Return the ids that its log lines carry."""
         return log_ids(self.placement)
 
+    # --- its runtime and the attempt that runs there
+    @property
+    def runtime(self) -> Runtime | None:
+        """Return its runtime; none until a link has started one."""
+        return self._runtime
 
-class Contexts:
-    """All open contexts of this worker; every method is safe from any thread."""
+    @property
+    def has_runtime(self) -> bool:
+        """Say whether a link has started its runtime."""
+        return self._runtime is not None
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: dict[Key, OpenContext] = {}
-        self._in_flight: Counter[Key] = Counter()
-        self._claiming: Counter[Key] = Counter()
-        self._idle_since: dict[Key, float] = {}
+    def attach(self, runtime: Runtime) -> None:
+        """Keep the runtime that was started for it, open or not: it is closed with the context."""
+        self._runtime = runtime
 
-    # --- every link, claimed or not
-    def link_begins(self, key: Key) -> None:
-        """A link of this placement has reached a thread."""
+    @property
+    def attempt_log(self) -> AttemptLog | None:
+        """Return the output of the attempt that runs now, or ran last."""
+        return self._attempt_log
+
+    def write_to(self, attempt_log: AttemptLog) -> None:
+        """Begin the output of another attempt."""
+        self._attempt_log = attempt_log
+
+    def cancel(self) -> None:
+        """Ask the step that runs to stop."""
+        self.cancelled.set()
+
+    # --- its links
+    @property
+    def active(self) -> int:
+        """Return how many links are counted in and not yet out."""
+        return self._active
+
+    @property
+    def working(self) -> int:
+        """Return how many of these links are still in their body."""
+        return self._working
+
+    def count_in(self) -> None:
+        """Count in a link that has claimed its step."""
         with self._lock:
-            self._in_flight[key] += 1
+            self._active += 1
+            self._working += 1
 
-    def link_ends(self, key: Key) -> None:
-        """It has left the thread."""
+    def count_in_ahead(self, path: str) -> Claim | None:
+        """Count in a link whose step was claimed with the checkpoint before it; one link takes that claim."""
         with self._lock:
-            self._in_flight[key] -= 1
-            if not self._in_flight[key]:
-                del self._in_flight[key]
-                self._idle_since[key] = time.monotonic()
-
-    def idle_seconds(self, key: Key) -> float:
-        """How long no link of this placement has been in a thread; counted from the first time it is asked."""
-        with self._lock:
-            if key in self._in_flight:
-                return 0.0
-            now = time.monotonic()
-            return now - self._idle_since.setdefault(key, now)
-
-    def any_in_flight(self) -> bool:
-        """Whether any link is in a thread, claimed or about to be."""
-        with self._lock:
-            return bool(self._in_flight)
-
-    def forget(self, held: set[Key]) -> None:
-        """Drop what is remembered of placements that are over."""
-        with self._lock:
-            for key in self._idle_since.keys() - held:
-                del self._idle_since[key]
-
-    def restart_idle(self, key: Key) -> None:
-        """Count anew: something was done about it."""
-        with self._lock:
-            self._idle_since[key] = time.monotonic()
-
-    # --- links that were claimed
-    def join(self, placement: Placement, new: Callable[[], OpenContext]) -> OpenContext:
-        """Count a link in, into the placement's context or a new one. The claim lets one link at a time come here."""
-        context = self.get(placement.key) or new()
-        with self._lock:
-            self._open[placement.key] = context
-            context.active += 1
-            context.working += 1
-        return context
-
-    def join_ahead(self, key: Key, path: str) -> tuple[OpenContext, Claim] | None:
-        """Count a link in whose step was claimed with the checkpoint before it; one link takes that claim."""
-        with self._lock:
-            context = self._open.get(key)
-            if (
-                context is None
-                or context.lost
-                or context.ahead is None
-                or context.next_step != path
-            ):
+            if self._lost or self._claim_ahead is None or self._next_step != path:
                 return None
-            claim, context.ahead = context.ahead, None
-            context.active += 1
-            context.working += 1
-        return context, claim
+            claim, self._claim_ahead = self._claim_ahead, None
+            self._active += 1
+            self._working += 1
+        return claim
 
-    def rest(self, context: OpenContext) -> None:
-        """The body of a link has ended; it is not yet counted out, since it may still publish the next link."""
+    def finish_body(self) -> None:
+        """Note that the body of a link has ended; the link still counts, since Celery may be publishing the next."""
         with self._lock:
-            context.working -= 1
+            self._working -= 1
 
-    def leave(self, context: OpenContext) -> bool:
-        """Count a link out; true if the context is over, and it is now the caller's to close."""
+    def count_out(self) -> None:
+        """Count out a link."""
         with self._lock:
-            context.active -= 1
-            return self._take(context)
+            self._active -= 1
 
-    def take(self, context: OpenContext) -> bool:
-        """True if the context is over and no link is in it: it is now the caller's to close."""
+    # --- what its last checkpoint has decided
+    @property
+    def next_step(self) -> str:
+        """Return the path of the step that comes next; empty before the first checkpoint."""
+        return self._next_step
+
+    @property
+    def has_claim_ahead(self) -> bool:
+        """Say whether the next step is claimed and no link has taken the claim yet."""
+        return self._claim_ahead is not None
+
+    def advance(self, next_step: str, claim: Claim | None) -> None:
+        """Note the step that comes next, and its claim if that was made with the checkpoint."""
         with self._lock:
-            return self._take(context)
+            self._next_step, self._claim_ahead = next_step, claim
 
-    @contextmanager
-    def claiming(self, key: Key) -> Iterator[None]:
-        """A link is about to claim its step and to join: it counts as one that is at work."""
+    def take_claim(self) -> Claim | None:
+        """Take the claim on the next step, if there is one: the link that wrote the checkpoint runs the step itself."""
         with self._lock:
-            self._claiming[key] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._claiming[key] -= 1
-                if not self._claiming[key]:
-                    del self._claiming[key]
+            claim, self._claim_ahead = self._claim_ahead, None
+        return claim
 
-    def abandon(self, context: OpenContext) -> bool:
-        """True if no body is at work in it: no link will get in any more, and it is now the caller's to tear down."""
+    # --- its end
+    @property
+    def exit(self) -> Exit | None:
+        """Return its sequel; none while further steps may run in it."""
+        return self._exit
+
+    def end(self, exit_: Exit) -> None:
+        """Let no further step run in it: it is closed when its last link is counted out."""
+        self._exit = exit_
+
+    @property
+    def lost(self) -> bool:
+        """Say whether the placement is over for this worker: the context is disposed of, and nothing is written."""
+        return self._lost
+
+    def lose(self) -> None:
+        """Give the placement up: nothing more is written for it."""
         with self._lock:
-            if context.working or context.key in self._claiming:
-                return False
-            context.lost = True
-            return self._open.pop(context.key, None) is not None
+            self._lost = True
 
-    def put_back(self, context: OpenContext) -> None:
-        """The close did not work out: the loop will try it again."""
-        with self._lock:
-            self._open[context.key] = context
-
-    def get(self, key: Key) -> OpenContext | None:
-        """The context of a placement, if it is open here."""
-        with self._lock:
-            return self._open.get(key)
-
-    def all(self) -> list[OpenContext]:
-        """Those open now."""
-        with self._lock:
-            return list(self._open.values())
-
-    def _take(self, context: OpenContext) -> bool:
-        over = not context.active and (context.exit is not None or context.lost)
-        return over and self._open.pop(context.key, None) is not None
+    @property
+    def is_over(self) -> bool:
+        """Say whether no link is in it and none will come."""
+        return not self._active and (self._exit is not None or self._lost)

@@ -1,16 +1,14 @@
 """The body of a link: the attempts of one step, or of all that are left on the express lane.
 
 Timing: background-worker. Model: sync, one pool thread. Guarantee: one result and one checkpoint per attempt.
-Failure: owns the retries: up to a minute it waits here, context open; longer waits park the run. What the platform gets
-wrong fails the step, or the run would be tried again and again.
+Failure: owns the retries: up to a minute it waits here, context open; longer waits park the run. A fault of the
+platform fails the step, or the run would be tried again and again.
 """
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
-from celery.exceptions import Ignore
 from django.db import Error as DatabaseError
 from django.db import InterfaceError, OperationalError
 
@@ -19,86 +17,78 @@ from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
 from executions.semantics.decisions import NEVER_AGAIN, Checkpoint
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
-from executions.transitions.claim import Claim, Refusal, claim_step
+from executions.transitions.claim import Claim, Refusal
 from executions.transitions.close import set_outcome
 from executions.transitions.refusal import note_refusal
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.attempt_log import AttemptLog
+from executions.worker.links.claiming import try_claim
 from executions.worker.links.closing import end_overdue
 from executions.worker.links.context import Exit, OpenContext
+from executions.worker.links.interruption import InterruptReason, LinkInterrupted
+from executions.worker.links.opening import open_context
 from executions.worker.log_ids import log_ids
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
+from resources.runtimes.base import Runtime
 
-# Opens the context, with the seconds that its run has left; returns what went wrong.
-OpenFunction = Callable[[OpenContext, float], Failure | None]
-SLICE_SECONDS = 0.2  # between two looks, while waiting, at whether to go on waiting
+LOOK_SECONDS = 0.2  # between two looks, while it waits, for a cancel, a loss or a drain
 logger = logging.getLogger(__name__)
 
 
 class StepFailed(Exception):
-    """Carries a code and nothing else: what Flower shows must not leak what a step said."""
+    """Carries a code and nothing else: what Flower shows must not leak a step's texts."""
 
 
 class StepRunner:
-    """Works for one link."""
+    """Runs the step, or the steps, of one link."""
 
-    def __init__(
-        self, machine: WorkerBoot, context: OpenContext, *, open_context: OpenFunction
-    ) -> None:
-        self._machine = machine
+    def __init__(self, boot: WorkerBoot, context: OpenContext) -> None:
+        self._boot = boot
         self._context = context
-        self._open_context = open_context
 
     def run(self, path: str, claim: Claim, error: Failure | None) -> str:
         """Run the step that was claimed; returns the path of the step that comes next in this context, if any."""
         while True:
-            decided = self._step(path, claim, error)
+            decided = self._run_step(path, claim, error)
             if self._context.exit is not None or not self._context.run.plan.express:
                 return "" if self._context.exit else decided.next_step
             path, error = decided.next_step, None
-            claim, self._context.ahead = self._context.ahead or self._claim(path), None
+            claim = self._context.take_claim() or self._claim(path)
 
-    def _step(self, path: str, claim: Claim, error: Failure | None) -> Checkpoint:
-        """Attempt after attempt, until the step has ended or the context has."""
+    def _run_step(self, path: str, claim: Claim, error: Failure | None) -> Checkpoint:
+        """Run attempt after attempt, until the step has ended or the context has."""
         while True:
             deadline = claim.at + claim.left_s
             if claim.wait_s:
                 self._wait(claim.wait_s, deadline)
-                error = self._open(deadline)
-            concluded = self._attempt(path, claim, error, deadline)
-            self._write(concluded)
-            if self._context.exit or concluded.decided.state is not StepState.RETRYING:
-                return concluded.decided
-            self._wait(concluded.decided.retry_s or 0.0, deadline)
+                error = self._open_context(deadline)
+            outcome = self._run_attempt(path, claim, error, deadline)
+            self._checkpoint(outcome)
+            if self._context.exit or outcome.decided.state is not StepState.RETRYING:
+                return outcome.decided
+            self._wait(outcome.decided.retry_s or 0.0, deadline)
             claim = self._claim(path)
 
-    def _open(self, deadline: float) -> Failure | None:
-        """After the wait: a far side is asked when the retry's time has come, and nothing is held until then."""
+    def _open_context(self, deadline: float) -> Failure | None:
+        """Open the context after the wait for a retry: remote servers are asked then, and hold nothing until then."""
         try:
-            return self._open_context(self._context, deadline - time.monotonic())
+            return open_context(self._boot, self._context, deadline - time.monotonic())
         except DatabaseError:
-            raise Ignore("the loop hands the placement back") from None
+            raise LinkInterrupted(InterruptReason.HANDED_BACK) from None
 
     def _claim(self, path: str) -> Claim:
-        if self._machine.draining.is_set() or not self._machine.lease_is_fresh():
-            raise Ignore("the loop hands the placement back")
+        if not self._boot.may_claim():
+            raise LinkInterrupted(InterruptReason.HANDED_BACK)
         with run_scope(self._context.placement.tenant_id):
-            claimed = claim_step(
-                self._context.placement,
-                path,
-                worker=self._machine.node_name,
-                may_repeat=self._may_repeat,
-            )
-            if claimed is Refusal.STALE:
-                note_refusal(self._context.placement, "claim", path)
+            claimed = try_claim(self._context.placement, path, may_repeat=self._may_repeat)
         if isinstance(claimed, Refusal):
             # Cancelled, or over: the loop finds a placement without a link and ends it.
-            raise Ignore(claimed.value)
+            raise LinkInterrupted(InterruptReason(claimed.value))
         return claimed
 
     # --- one attempt
-    def _attempt(
+    def _run_attempt(
         self, path: str, claim: Claim, error: Failure | None, deadline: float
     ) -> AttemptOutcome:
         context = self._context
@@ -107,27 +97,22 @@ class StepRunner:
             context.run, path, number=claim.attempt, version=claim.version, recovers_from=failure
         )
         try:
-            return self._concluded(attempt, claim, error, deadline)
-        except Ignore:
+            return self._perform(attempt, claim, error, deadline)
+        except LinkInterrupted:
             raise
         except Exception:
-            # A fault of ours must fail the step.
+            # A fault of the platform must fail the step.
             logger.exception(
                 "step not run", extra={"event": "STEP_NOT_RUN", "step": path, **self._ids()}
             )
-            return attempt.finish(
-                StepResult.failed(
-                    step=path,
-                    attempt=claim.attempt,
-                    code=Code.UNKNOWN_ERROR,
-                    message="The worker could not run this step; its log says why.",
-                )
-            )
+            message = "The worker could not run this step; its log says why."
+            return attempt.finish(_failed(path, claim, Code.UNKNOWN_ERROR, message))
 
-    def _concluded(
+    def _perform(
         self, attempt: Attempt, claim: Claim, error: Failure | None, deadline: float
     ) -> AttemptOutcome:
-        path = attempt.step.path
+        """Run an attempt unless its outcome is known without its node."""
+        path, runtime = attempt.step.path, self._context.runtime
         if time.monotonic() >= deadline:
             return attempt.overdue()
         prepared = attempt.prepare()
@@ -135,108 +120,112 @@ class StepRunner:
             return attempt.skipped()
         if isinstance(prepared, StepResult):
             return attempt.finish(prepared)
-        if error or self._context.runtime is None:
+        if error or runtime is None:
             error = error or Failure(code=Code.RESOURCE_ERROR, message="no runtime")
             return attempt.finish(_failed(path, claim, Code(error.code), error.message))
-        if self._context.next_step and not self._context.runtime.alive:
+        if self._context.next_step and not runtime.alive:
             # It died after an earlier step had ended. Not so in a new context, or this could go on for ever.
-            self._context.exit, self._context.next_step = Exit.RESTART, path
-            raise Ignore("its runtime ended before the step began")
-        return self._ran(attempt, prepared, deadline)
+            self._context.advance(path, None)
+            self._context.end(Exit.RESTART)
+            raise LinkInterrupted(InterruptReason.RUNTIME_ENDED)
+        return self._run_in(runtime, attempt, prepared, deadline)
 
-    def _ran(self, attempt: Attempt, frame: Run, deadline: float) -> AttemptOutcome:
+    def _run_in(
+        self, runtime: Runtime, attempt: Attempt, frame: Run, deadline: float
+    ) -> AttemptOutcome:
         context, step = self._context, attempt.step
-        if context.lost or not self._machine.lease_is_fresh():
-            # Opening may have taken long: others may have the run by now.
-            raise Ignore("the placement may be over")
-        # The step is told the time that it really has.
+        if context.lost or not self._boot.lease_is_fresh():
+            # Opening may have taken long: another worker may have the run by now.
+            raise LinkInterrupted(InterruptReason.LEASE_NOT_FRESH)
+        # The step is given the time that it really has.
         left_s = max(deadline - time.monotonic(), 0.001)
         frame = replace(frame, timeout_s=min(frame.timeout_s, left_s))
-        assert context.runtime is not None  # noqa: S101 - seen by the caller
-        context.journal = journal = AttemptLog(
+        attempt_log = AttemptLog(
             context.placement,
             step.path,
             frame.attempt,
             masker=context.run.memory.masker,
-            held=bool(step.sensitive),
+            withheld=bool(step.sensitive),
         )
+        context.write_to(attempt_log)
         try:
-            result = context.runtime.run(
+            result = runtime.run(
                 frame,
                 deadline=time.monotonic() + frame.timeout_s,
                 cancelled=context.cancelled,
-                on_frame=journal.said.add,
+                on_frame=attempt_log.output.add,
             )
-            # Before the journal is waited for: whose time was over is decided by when the runtime answered.
+            # Before the log is waited for: the time of the runtime's answer says whether the run's time was over.
             over = result.code is Code.TIMEOUT and time.monotonic() >= deadline
         finally:
-            said = journal.close()
-        if result.code is not None and context.runtime.lost:
-            context.lost = True
-            raise Ignore("its runtime was ended because the lease was not renewed in time")
+            output = attempt_log.close()
+        if result.code is not None and runtime.lost:
+            context.lose()
+            raise LinkInterrupted(InterruptReason.RUNTIME_LOST)
         if result.trace:
             trace = context.run.memory.masker.mask(result.trace)
             logger.error(
                 "%s", trace, extra={"event": "STEP_TRACE", "step": step.path, **self._ids()}
             )
-        return attempt.finish(result, said, run_is_over=over)
+        return attempt.finish(result, output, run_is_over=over)
 
-    # --- what it comes to
-    def _write(self, concluded: AttemptOutcome) -> None:
-        context, decided = self._context, concluded.decided
+    # --- its checkpoint
+    def _checkpoint(self, outcome: AttemptOutcome) -> None:
+        """Write the outcome of an attempt and note what comes next; raises StepFailed if it fails the run."""
+        context, decided = self._context, outcome.decided
         if context.lost:
-            raise Ignore("the placement is over")
+            raise LinkInterrupted(InterruptReason.PLACEMENT_OVER)
         # Looked at once: a runtime that dies after the next step was claimed fails that step.
-        comes_after = self._exit(decided)
-        claim_next = comes_after is None and self._goes_on(decided)
-        if comes_after is not None and context.runtime is not None:
-            # Whatever the checkpoint comes to, no step begins in this context any more.
+        exit_ = self._exit_after(decided)
+        claim_next = exit_ is None and self._may_claim_next(decided)
+        if exit_ is not None and context.runtime is not None:
+            # Written or not, no step begins in this context any more.
             context.runtime.begin_close()
         holdings = context.holdings.unwritten()
         with run_scope(context.placement.tenant_id):
             try:
                 written = write_checkpoint(
                     context.placement,
-                    concluded.record,
+                    outcome.record,
                     decided,
-                    claim_next_for=self._machine.node_name if claim_next else "",
+                    claim_next_for=context.placement.worker if claim_next else "",
                     holdings=holdings,
                     may_repeat=self._may_repeat,
                 )
             except (OperationalError, InterfaceError):
-                context.lost = True
-                raise Ignore("the database was away for too long: others go on") from None
+                context.lose()
+                raise LinkInterrupted(InterruptReason.DATABASE_AWAY) from None
             if written is None:
-                context.lost = True
-                note_refusal(context.placement, "checkpoint", concluded.record.path)
-                raise Ignore("refused by the fence")
+                context.lose()
+                note_refusal(context.placement, "checkpoint", outcome.record.path)
+                raise LinkInterrupted(InterruptReason.FENCE_REFUSED)
         context.holdings.written(holdings)
-        if concluded.record.costs:
-            context.run.budget.run_spent = dict(concluded.record.run_costs)
+        if outcome.record.costs:
+            context.run.budget.run_spent = dict(outcome.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)
-        # None if a cancel was asked for: the claim of its own is refused, too.
-        context.next_step, context.ahead = decided.next_step, written.claim
-        context.exit = comes_after
+        # Without a claim if a cancel was requested: a claim of its own would be refused, too.
+        context.advance(decided.next_step, written.claim)
+        if exit_ is not None:
+            context.end(exit_)
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
-            raise StepFailed(concluded.record.run_code)
+            raise StepFailed(outcome.record.run_code)
 
     def _may_repeat(self) -> bool:
-        return self._machine.may_repeat() and not self._context.lost
+        return self._boot.may_repeat() and not self._context.lost
 
-    def _goes_on(self, decided: Checkpoint) -> bool:
-        """Whether the next step is claimed with the checkpoint: the express link runs it, else the next link takes it.
+    def _may_claim_next(self, decided: Checkpoint) -> bool:
+        """Say whether the next step is claimed with the checkpoint: this link runs it, or the next one takes the claim.
 
-        Not what may not run again, unless it is this link that runs it: a claim whose message is lost would end it.
+        A step that may not run again is claimed only if this link runs it: a claim whose message is lost would end it.
         """
         plan = self._context.run.plan
         return (
             decided.state is not StepState.RETRYING
             and (plan.express or plan.step(decided.next_step).guarantee not in NEVER_AGAIN)
-            and not self._machine.draining.is_set()
-            and self._machine.lease_is_fresh()
+            and self._boot.may_claim()
         )
 
-    def _exit(self, decided: Checkpoint) -> Exit | None:
+    def _exit_after(self, decided: Checkpoint) -> Exit | None:
         if decided.outcome is not None:
             return Exit.ENDED
         if decided.wake_s:
@@ -246,17 +235,17 @@ class StepRunner:
 
     # --- waiting within the link, context open
     def _wait(self, seconds: float, deadline: float) -> None:
-        """Wait for a retry's time; whatever ends the run meanwhile is acted upon."""
+        """Wait for a retry's time; ends the run if it is cancelled or overdue meanwhile."""
         until = time.monotonic() + seconds
         while (left := min(until, deadline) - time.monotonic()) > 0:
-            if self._context.cancelled.wait(min(left, SLICE_SECONDS)):
-                self._end(ExecutionState.CANCELLED)
-            if self._context.lost or self._machine.draining.is_set():
-                raise Ignore("the loop hands the placement back")
+            if self._context.cancelled.wait(min(left, LOOK_SECONDS)):
+                self._end_run(ExecutionState.CANCELLED)
+            if self._context.lost or self._boot.draining.is_set():
+                raise LinkInterrupted(InterruptReason.HANDED_BACK)
         if time.monotonic() >= deadline:
-            self._end(ExecutionState.TIMED_OUT)
+            self._end_run(ExecutionState.TIMED_OUT)
 
-    def _end(self, outcome: ExecutionState) -> None:
+    def _end_run(self, outcome: ExecutionState) -> None:
         placement = self._context.placement
         with run_scope(placement.tenant_id):
             if outcome is ExecutionState.CANCELLED:
@@ -266,10 +255,10 @@ class StepRunner:
             else:
                 written = end_overdue(placement)
             if not written:
-                self._context.lost = True
+                self._context.lose()
                 note_refusal(placement, "checkpoint")
-                raise Ignore("refused by the fence")
-        self._context.exit = Exit.ENDED
+                raise LinkInterrupted(InterruptReason.FENCE_REFUSED)
+        self._context.end(Exit.ENDED)
         raise StepFailed(
             Code.CANCELLED.value if outcome is ExecutionState.CANCELLED else Code.TIMEOUT.value
         )

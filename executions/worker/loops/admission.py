@@ -1,7 +1,7 @@
 """The thread that gives free slots away when runs of this worker have ended.
 
-Timing: background-worker, in a thread with its own connection. Model: sync. Guarantee: at-least-once; what is asked for
-while it is at work is done right after, and many asks at once are one. Failure: logged; the tick admits, too.
+Timing: background-worker, in a thread with its own connection. Model: sync. Guarantee: at-least-once; a request during
+an admission is served right after it, and many requests at once are one. Failure: logged; the tick admits, too.
 """
 
 import logging
@@ -16,21 +16,21 @@ logger = logging.getLogger(__name__)
 
 
 class AdmissionLoop(threading.Thread):
-    """Links only ask: they have better things to do, and the scope of their own connection stays their tenant's."""
+    """Admits on request of links: they need not wait, and the scope of their own connection stays their tenant's."""
 
     def __init__(self) -> None:
         super().__init__(name="admission", daemon=True)
-        self._asked = threading.Event()
+        self._requested = threading.Event()
         self._stopping = False
 
-    def ask(self) -> None:
-        """A slot has become free."""
-        self._asked.set()
+    def request(self) -> None:
+        """Request an admission: a slot has become free."""
+        self._requested.set()
 
     def run(self) -> None:
-        """Admit whenever somebody has asked, until the worker stops."""
-        while self._asked.wait() and not self._stopping:
-            self._asked.clear()
+        """Admit on every request, until the worker stops."""
+        while self._requested.wait() and not self._stopping:
+            self._requested.clear()
             try:
                 admit_and_send()
             except Exception:
@@ -39,8 +39,8 @@ class AdmissionLoop(threading.Thread):
         connection.close()
 
     def stop(self) -> None:
-        """Stop after what is under way."""
+        """Stop after the admission under way."""
         self._stopping = True
-        self._asked.set()
+        self._requested.set()
         if self.is_alive():
             self.join(timeout=STOP_SECONDS)

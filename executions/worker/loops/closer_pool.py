@@ -1,7 +1,7 @@
-"""Threads that end placements for the worker's loop, which must not wait.
+"""Threads that end placements for the lease loop, which must not wait.
 
-Timing: background-worker; each ending takes as long as its runtime and far sides do. Model: sync, a few threads with a
-connection each. Guarantee: at-least-once; what was not ended is found again by the loop.
+Timing: background-worker; a close takes as long as its runtime and remote servers do. Model: sync, a few threads with
+a connection each. Guarantee: at-least-once; a placement that was not ended is found again by the loop.
 Failure: logged; a broken connection is replaced.
 """
 
@@ -18,21 +18,21 @@ logger = logging.getLogger(__name__)
 
 
 class CloserPool:
-    """Takes work from any thread."""
+    """Takes closes from any thread."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ending")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="closer")
 
-    def ask(self, work: Callable[[], None]) -> None:
-        """Have it done soon; what it logs is about the same run as what the caller does."""
-        self._threads.submit(contextvars.copy_context().run, _done, work)
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run it soon in another thread; its log lines carry the caller's ids."""
+        self._threads.submit(contextvars.copy_context().run, _run, work)
 
     def stop(self) -> None:
-        """Finish what is under way; what waits is left to whoever ends this boot."""
+        """Finish the closes under way; those that wait are left to the end of this boot."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _done(work: Callable[[], None]) -> None:
+def _run(work: Callable[[], None]) -> None:
     try:
         work()
     except DatabaseError as error:

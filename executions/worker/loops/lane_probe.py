@@ -16,75 +16,77 @@ from collections.abc import Callable
 from kombu.exceptions import OperationalError
 
 from executions.placement.chain import send_probe
-from executions.placement.dispatch import bounded_connection
+from executions.worker.clocks import Clocks
 from executions.worker.loops.periodic import Periodic
 
-PERIOD_SECONDS = 2.0
-UNSURE_SECONDS = 5.0  # without an echo, from which on nothing more is placed here
-DEAF_SECONDS = 30.0
 logger = logging.getLogger(__name__)
 
 
 class LaneProbe:
-    """When this worker called, and when it heard itself; safe from any thread."""
+    """The probes that this worker sent and received; safe from any thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, *, unsure: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._unsure = unsure
+        self._now = now
         self._lock = threading.Lock()
-        self._waiting_since: float | None = None  # the first probe since the last echo
-        self._is_away = False
+        self._unanswered_since: float | None = (
+            None  # the first probe sent since the last one received
+        )
+        self._broker_unavailable = False
 
-    def called(self) -> None:
-        """Redis has taken a probe."""
+    def sent(self) -> None:
+        """Note that Redis has taken a probe."""
         with self._lock:
-            self._is_away = False
-            if self._waiting_since is None:
-                self._waiting_since = self._clock()
+            self._broker_unavailable = False
+            if self._unanswered_since is None:
+                self._unanswered_since = self._now()
 
-    def is_away(self) -> None:
-        """Redis does not answer, so it is not for the lane that nothing is heard."""
+    def broker_unavailable(self) -> None:
+        """Note that Redis does not answer: a missing probe says nothing of the lane then."""
         with self._lock:
-            self._is_away, self._waiting_since = True, None
+            self._broker_unavailable, self._unanswered_since = True, None
 
-    def heard(self) -> None:
-        """An echo has come to a thread of the pool."""
+    def received(self) -> None:
+        """Note that a probe has come to a thread of the pool."""
         with self._lock:
-            self._is_away, self._waiting_since = False, None
+            self._broker_unavailable, self._unanswered_since = False, None
 
     @property
-    def silent_seconds(self) -> float:
-        """For how long Redis has taken calls and none came back."""
+    def unanswered_seconds(self) -> float:
+        """Return for how long Redis has taken probes and none was received."""
         with self._lock:
-            return 0.0 if self._waiting_since is None else self._clock() - self._waiting_since
+            return 0.0 if self._unanswered_since is None else self._now() - self._unanswered_since
 
     @property
-    def is_sure(self) -> bool:
-        """Whether what is sent to the lane arrives."""
-        return not self._is_away and self.silent_seconds < UNSURE_SECONDS
+    def is_healthy(self) -> bool:
+        """Say whether messages sent to the lane arrive."""
+        return not self._broker_unavailable and self.unanswered_seconds < self._unsure
 
 
 class LaneProbeLoop(Periodic):
-    """Calls, until the worker stops or finds that it is deaf."""
+    """Sends probes until the worker stops or finds its lane unreachable."""
 
-    period_seconds = PERIOD_SECONDS
-
-    def __init__(self, echo: LaneProbe, lane: str, *, on_deaf: Callable[[], None]) -> None:
-        super().__init__("echo")
-        self._echo = echo
+    def __init__(
+        self, probe: LaneProbe, lane: str, clocks: Clocks, *, on_unreachable: Callable[[], None]
+    ) -> None:
+        super().__init__("lane_probe", period=clocks.probe)
+        self._probe = probe
         self._lane = lane
-        self._on_deaf = on_deaf
-        self._is_deaf = False
+        self._limit = clocks.unreachable
+        self._on_unreachable = on_unreachable
+        self._is_unreachable = False
 
     def turn(self) -> None:
-        """Call; if nothing was heard for too long, say so once."""
-        if self._echo.silent_seconds >= DEAF_SECONDS and not self._is_deaf:
-            self._is_deaf = True
-            logger.error("the lane does not echo; ending to be restarted", extra={"event": "DEAF"})
-            self._on_deaf()
+        """Send a probe; if none was received for too long, report the lane as unreachable, once."""
+        if self._probe.unanswered_seconds >= self._limit and not self._is_unreachable:
+            self._is_unreachable = True
+            logger.error(
+                "no probe comes back from the lane; ending to be restarted", extra={"event": "DEAF"}
+            )
+            self._on_unreachable()
         try:
-            with bounded_connection() as connection:
-                send_probe(self._lane, connection=connection, retry=False)
+            send_probe(self._lane)
         except OperationalError:
-            self._echo.is_away()
+            self._probe.broker_unavailable()
         else:
-            self._echo.called()
+            self._probe.sent()

@@ -1,21 +1,20 @@
-"""The loop that writes what steps say while they run."""
+"""The loop that writes the output of steps while they run."""
 
 from executions.worker.boot import WorkerBoot
-from executions.worker.log_ids import log_ids
 from executions.worker.loops.periodic import Periodic
 from foundation.logs import bound
 
 
 class LogFlushLoop(Periodic):
-    """Runs until the worker stops; beside the lease's loop, which must not wait for it."""
+    """Runs until the worker stops, beside the lease loop, which must not wait for it."""
 
-    def __init__(self, machine: WorkerBoot) -> None:
-        super().__init__("journal")
-        self._machine = machine
+    def __init__(self, boot: WorkerBoot) -> None:
+        super().__init__("log_flush", period=boot.clocks.log_flush)
+        self._boot = boot
 
     def turn(self) -> None:
-        """Write what has come since the last turn."""
-        for context in self._machine.contexts.all():
-            if context.journal is not None:
-                with bound(log_ids(context.placement)):
-                    context.journal.flush()
+        """Write the output that has come since the last turn."""
+        for context in self._boot.contexts.all():
+            if context.attempt_log is not None:
+                with bound(context.log_ids):
+                    context.attempt_log.flush()

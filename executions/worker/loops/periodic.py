@@ -1,4 +1,4 @@
-"""Something a worker does again and again, whatever happens.
+"""A loop of a worker: the same work again and again, whatever happens.
 
 Timing: background-worker, in a thread with its own connection. Model: sync. Guarantee: at-least-once.
 Failure: logged, and tried again a period later; a broken connection is replaced.
@@ -11,30 +11,28 @@ from abc import abstractmethod
 from django.db import Error as DatabaseError
 from django.db import connection
 
-PERIOD_SECONDS = 1.0
 STOP_SECONDS = 5.0
 logger = logging.getLogger(__name__)
 
 
 class Periodic(threading.Thread):
-    """Runs `turn` until the worker stops."""
+    """Runs `turn` every `period` seconds until the worker stops."""
 
-    period_seconds = PERIOD_SECONDS
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, period: float) -> None:
         super().__init__(name=name, daemon=True)
+        self._period = period
         self._stopping = threading.Event()
 
     @abstractmethod
     def turn(self) -> None:
-        """What is done each time."""
+        """Do the work once."""
 
     def failed(self) -> None:
-        """What is done when a turn has failed."""
+        """Act on a turn that has failed; nothing by default."""
 
     def run(self) -> None:
-        """Turn after turn, also while PostgreSQL or Redis is away."""
-        while not self._stopping.wait(self.period_seconds):
+        """Run turn after turn, also while PostgreSQL or Redis is away."""
+        while not self._stopping.wait(self._period):
             try:
                 self.turn()
             except DatabaseError as error:

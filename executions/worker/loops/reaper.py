@@ -1,7 +1,7 @@
-"""The reaper: ends what lapsed workers have left behind.
+"""The reaper: ends the placements of workers whose lease has lapsed.
 
 Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; safe in two places at once, since the
-fence lets each placement be ended once. Failure: logged; the next tick tries what could not be ended again.
+fence lets each placement be ended once. Failure: logged; the next tick tries again.
 """
 
 import logging
@@ -9,10 +9,9 @@ import logging
 from django.db import Error as DatabaseError
 
 from executions.placement.models import Worker
-from executions.placement.registry import Held, held_by, lapsed, remove
+from executions.placement.registry import HeldPlacement, held_by, lapsed, remove
 from executions.semantics.reasons import EndReason
 from executions.transitions.close import PlacementEnd
-from executions.transitions.fence import Placement
 from executions.worker.lanes import delete_lane
 from executions.worker.links.closing import end_without_link
 from executions.worker.log_ids import log_ids
@@ -23,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def reap(by: str) -> int:
-    """End the placements of every lapsed boot, then forget the boot and its lane; `by` is who does so."""
+    """End the placements of every lapsed boot, then remove the boot and its lane; `by`: the worker that does so."""
     with platform_scope():
         boots = lapsed()
     for worker in boots:
@@ -33,8 +32,8 @@ def reap(by: str) -> int:
             raise
         except Exception:
             # One that cannot be ended must not keep all others from it.
-            told = {"event": "NOT_ENDED", "worker": worker.node_name}
-            logger.exception("worker not ended", extra=told)
+            about = {"event": "NOT_ENDED", "worker": worker.node_name}
+            logger.exception("worker not ended", extra=about)
     return len(boots)
 
 
@@ -46,26 +45,20 @@ def end_boot(worker: Worker, ending: PlacementEnd) -> None:
         extra={"event": "WORKER_ENDED", "worker": worker.node_name},
     )
     with platform_scope():
-        held = held_by(worker.boot)
-    for ticket in held:
-        placement = Placement(
-            tenant_id=ticket.tenant_id,
-            execution_id=ticket.execution_id,
-            epoch=ticket.epoch,
-            boot=worker.boot,
-            worker=worker.node_name,
-        )
-        with bound(log_ids(placement)):
-            _end_alone(placement, ticket, ending)
+        placements = held_by(worker)
+    for held in placements:
+        with bound(log_ids(held.placement)):
+            _end_alone(held, ending)
     with platform_scope():
         remove(worker.boot)
     delete_lane(worker.lane)
 
 
-def _end_alone(placement: Placement, ticket: Held, ending: PlacementEnd) -> None:
-    """One bad placement must not cost the others their end; it is tried again with the next look."""
+def _end_alone(held: HeldPlacement, ending: PlacementEnd) -> None:
+    """End one placement; a fault in it stops no other, and the next turn tries again."""
+    placement = held.placement
     try:
-        end_without_link(placement, ending, cancel=ticket.cancel_requested, overdue=ticket.overdue)
+        end_without_link(placement, ending, cancel=held.cancel_requested, overdue=held.overdue)
     except DatabaseError:
         raise
     except Exception:

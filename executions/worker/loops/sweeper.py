@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 class Sweeper(Periodic):
     """Runs until the worker stops."""
 
-    def __init__(self) -> None:
-        super().__init__("sweeper")
+    def __init__(self, *, period: float) -> None:
+        super().__init__("sweeper", period=period)
 
     def turn(self) -> None:
         """Revoke what is due, unless another worker is at it."""

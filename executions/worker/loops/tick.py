@@ -4,8 +4,6 @@ Timing: background-worker, in a thread with its own connection: it goes on when 
 Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. Failure: logged, tried again.
 """
 
-from django.conf import settings
-
 from executions.placement.dispatch import admit_and_send
 from executions.services.offboarding import advance_deletions
 from executions.services.unplaceable import settle_stranded
@@ -16,26 +14,26 @@ from executions.worker.loops.periodic import Periodic
 from executions.worker.loops.reaper import reap
 
 TICK_LOCK = 7_231_003
-SILENT_SECONDS = 5  # nothing that a tick does takes so long; a worker that was stopped in it must not stop all others
 
 
 class Tick(Periodic):
     """Runs until the worker stops."""
 
-    def __init__(self, machine: WorkerBoot) -> None:
-        super().__init__("tick")
-        self._machine = machine
+    def __init__(self, boot: WorkerBoot) -> None:
+        super().__init__("tick", period=boot.clocks.tick)
+        self._boot = boot
 
     def turn(self) -> None:
         """Do what is due, unless another worker is at it."""
-        with advisory_lock(TICK_LOCK, silent_s=SILENT_SECONDS) as held:
+        # The lock of a worker that is stopped in its tick goes with its session: it must not stop all others.
+        with advisory_lock(TICK_LOCK, silent_s=self._boot.clocks.tick_silence) as held:
             if not held:
                 return
-            # Admission before what others may take time for, or run into.
+            # Admission first: what follows may take time, or fail.
             admit_and_send()
             if wake_due():
                 admit_and_send()
-            if self._machine.may_reap(settings.LEASE_SECONDS) and reap(self._machine.node_name):
+            if self._boot.may_reap() and reap(self._boot.node_name):
                 admit_and_send()
             settle_stranded()
             advance_deletions()

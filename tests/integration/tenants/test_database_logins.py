@@ -144,9 +144,9 @@ def test_it_does_all_that_workers_do_beside_running_steps(
     for execution_id in (waiting, lost.execution_id):
         ticket = ticket_of(execution_id)
         assert ticket is not None
-        assert ticket.worker_id == machine.boot
+        assert ticket.worker_id == machine.id
     with platform_scope():
-        assert [row.boot for row in Worker.objects.all()] == [machine.boot]
+        assert [row.boot for row in Worker.objects.all()] == [machine.id]
         assert Due.objects.get(pk=asleep.pk).at > timezone.now()
         rows = Tenant.objects.filter(pk__in=(leaving.id, failing.id)).order_by("pk")
         stands = list(rows.values_list("status", "provisioning_failures"))

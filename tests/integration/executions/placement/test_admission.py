@@ -7,10 +7,11 @@ import psycopg
 import pytest
 
 from executions.placement import admission
-from executions.placement.admission import ADMISSION_LOCK, Placed, admit
+from executions.placement.admission import ADMISSION_LOCK, admit
 from executions.placement.models import Ticket, Worker
 from executions.placement.rules import PlacementDecision, Snapshot, decide
 from executions.worker.boot import WorkerBoot
+from resources.placement import Placement
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.tenants import set_status
@@ -27,7 +28,7 @@ from tests.integration.executions.threads import at_once, in_thread
 Server = psycopg.Connection[tuple[object, ...]]
 
 
-def ids(placed: list[Placed]) -> set[UUID]:
+def ids(placed: list[Placement]) -> set[UUID]:
     found = {one.execution_id for one in placed}
     assert len(found) == len(placed)
     return found
@@ -43,11 +44,12 @@ def test_the_placement_is_written_and_told(
     runs = {tenant.id: make_run(tenant) for tenant in (acme, globex)}
     placed = {found.tenant_id: found for found in admit()}
     assert placed == {
-        tenant_id: Placed(
-            execution_id=run_id,
+        tenant_id: Placement(
             tenant_id=tenant_id,
+            execution_id=run_id,
             epoch=1,
-            boot=machine.boot,
+            boot=machine.id,
+            worker=machine.node_name,
             lane=machine.lane,
         )
         for tenant_id, run_id in runs.items()
@@ -55,7 +57,7 @@ def test_the_placement_is_written_and_told(
     for run_id in runs.values():
         ticket = ticket_of(run_id)
         assert ticket is not None
-        assert (ticket.state, ticket.worker_id) == ("placed", machine.boot)
+        assert (ticket.state, ticket.worker_id) == ("placed", machine.id)
     assert admit() == []
 
 
@@ -75,7 +77,7 @@ def test_up_to_the_capacity_of_the_workers(acme: TenantRef, globex: TenantRef) -
     runs = [make_run(tenant) for tenant in (acme, globex, acme, globex)]
     placed = admit()
     assert ids(placed) == {*runs[:3]}
-    assert Counter(found.boot for found in placed) == {small.boot: 1, big.boot: 2}
+    assert Counter(found.boot for found in placed) == {small.id: 1, big.id: 2}
 
 
 @pytest.mark.parametrize("why", ["lapsed", "draining"])
@@ -91,7 +93,7 @@ def test_a_worker_that_is_about_to_end_gets_nothing(
     assert admit() == []
     other = make_machine()
     assert {(found.execution_id, found.boot) for found in admit()} == {
-        (run_id, other.boot) for run_id in runs
+        (run_id, other.id) for run_id in runs
     }
 
 
@@ -99,7 +101,7 @@ def test_runs_go_only_where_their_catalogue_is(acme: TenantRef, globex: TenantRe
     old = make_machine()
     bound_to_old = [make_run(tenant) for tenant in (acme, globex)]
     make_machine(script={"work": succeeds(1), "more": succeeds(2)}, name="newer")
-    assert {found.boot for found in admit()} == {old.boot}
+    assert {found.boot for found in admit()} == {old.id}
     assert all(ticket_of(run_id) for run_id in bound_to_old)
 
 
@@ -113,7 +115,7 @@ def test_runs_that_no_worker_can_take_do_not_block_their_tenants_others(
     runs = [make_run(tenant) for tenant in (acme, globex)]
     placed = admit()
     assert ids(placed) == {*runs}
-    assert {found.boot for found in placed} == {newer.boot}
+    assert {found.boot for found in placed} == {newer.id}
 
 
 def test_a_run_that_is_to_be_cancelled_is_not_placed(
@@ -134,7 +136,7 @@ def test_two_at_once_place_each_ticket_once(acme: TenantRef, globex: TenantRef) 
         assert ids(first + second) == {*runs}
         with platform_scope():
             Ticket.objects.all().delete()
-            Worker.objects.filter(boot=host.boot).delete()
+            Worker.objects.filter(boot=host.id).delete()
 
 
 def test_more_than_a_batch_is_placed_in_one_go(
@@ -162,9 +164,9 @@ def test_the_holder_places_what_came_while_it_held_the_lock(
     """The second request is committed after the holder's snapshot and finds the lock taken."""
     first = make_run(acme)
     second: list[UUID] = []
-    refused: list[list[Placed]] = []
+    refused: list[list[Placement]] = []
 
-    def submit_and_admit() -> list[Placed]:
+    def submit_and_admit() -> list[Placement]:
         second.append(make_run(globex))
         return admit()
 

@@ -12,25 +12,23 @@ import redis
 from django.db import OperationalError
 
 from executions.placement import dispatch
-from executions.placement.admission import Placed
 from executions.placement.dispatch import admit_and_send
 from executions.semantics.reasons import EndReason
 from executions.transitions.close import PlacementEnd, hand_back
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
-from executions.worker.loops import lease
 from executions.worker.loops.lease import LeaseLoop
+from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import held_by, make_run, run_of
+from tests.factories import held_by, make_run, resend_after, run_of
 from tests.plugin import PATHS
 
 Message = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def _quick_resend(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick_resend(machine: WorkerBoot) -> None:
     """What was not claimed by the loop's second look is sent again."""
-    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 1e-6)
+    resend_after(machine, 1e-6)
 
 
 @contextmanager
@@ -110,7 +108,7 @@ def test_a_caller_of_web_does_not_hear_that_the_database_went_away_after_the_com
 ) -> None:
     runs = {make_run(tenant) for tenant in (acme, globex)}
 
-    def go_away() -> list[Placed]:
+    def go_away() -> list[Placement]:
         raise OperationalError("the server is away")
 
     monkeypatch.setattr(dispatch, "admit", go_away)
@@ -136,13 +134,9 @@ def test_what_was_emptied_from_the_broker_is_sent_again_under_the_same_epoch(
 
 
 def test_nothing_is_sent_before_the_idle_time(
-    acme: TenantRef,
-    globex: TenantRef,
-    machine: WorkerBoot,
-    broker: "redis.Redis",
-    monkeypatch: pytest.MonkeyPatch,
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis"
 ) -> None:
-    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 60)
+    resend_after(machine, 9)
     for tenant in (acme, globex):
         make_run(tenant)
     admit_and_send()
@@ -177,7 +171,7 @@ def test_messages_of_two_placements_are_told_apart_by_their_epochs(
     make_run(globex)
     admit_and_send()
     with tenant_scope(acme):
-        old = Placement(tenant_id=acme.id, execution_id=run_id, epoch=1, boot=machine.boot)
+        old = machine.placement(acme.id, str(run_id), 1)
         assert hand_back(old, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
     admit_and_send()
     epochs = [

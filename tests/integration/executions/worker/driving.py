@@ -13,11 +13,11 @@ from executions.models import Approval, Execution, Step
 from executions.placement.models import Due
 from executions.services.waking import wake_due
 from executions.states import TicketState
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from resources.runtimes.base import OnFrame
 from resources.runtimes.stub import Behaviour, fails, succeeds
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -62,13 +62,13 @@ def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
 # --- looking
 def runs_of(machine: WorkerBoot, placement: Placement) -> list[Run]:
     """What the runtimes were asked for, for this run."""
-    mine = str(placement.execution_id)
+    mine = placement.execution_id
     return [run for at, run in backend_of(machine).runs if at.execution_id == mine]
 
 
 def epochs_closed(machine: WorkerBoot, placement: Placement) -> list[int]:
     """Which contexts of this run were torn down."""
-    mine = str(placement.execution_id)
+    mine = placement.execution_id
     return [at.epoch for at in backend_of(machine).closed if at.execution_id == mine]
 
 

@@ -41,7 +41,7 @@ def test_in_the_threads_that_end_placements(
     run_link(links, placement, "one")
     monkeypatch.setattr(lease, "dispose", fail)
     endings = CloserPool()
-    machine.later = endings.ask
+    machine.submit_close = endings.submit
     machine.draining.set()
     LeaseLoop(machine).turn()
     wait_for(lambda: lines.of("executions.worker.loops.closer_pool"), "the ending to fail")
@@ -87,7 +87,7 @@ def test_when_a_placement_is_lost_and_when_idle_ones_are_handed_back(
     monkeypatch.setattr(LeaseLoop, "_end", say_something)
     loop.hand_back_idle()
     monkeypatch.setattr(lease, "tear_down", say_something)
-    loop._lose(context)
+    loop._drop(context)
     assert len(lines.of(LIBRARY)) == 2
     assert are_of(lines.of(LIBRARY), acme, placement)
 
@@ -109,7 +109,7 @@ def test_while_what_a_step_says_is_written(
     links.begin("one", placement, "one")
     context = machine.contexts.get(placement.key)
     assert context is not None
-    context.journal = type("Journal", (), {"flush": say_something})()
+    context.write_to(type("Log", (), {"flush": say_something})())
     LogFlushLoop(machine).turn()
     links.end("one")
     assert are_of(lines.of(LIBRARY), acme, placement)

@@ -11,8 +11,9 @@ import pytest
 
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import StepResult
-from resources.runtimes.base import Placement, Runtime
+from resources.runtimes.base import RunIdentity, Runtime
 from resources.runtimes.shared import SharedBackend, SharedRuntime
+from tests.placements import ACME, a_placement
 
 NUMBERS = {"acme": 1, "globex": 2}
 
@@ -110,15 +111,10 @@ def start(backend: SharedBackend) -> Iterator[Start]:
     def start_one(
         tenant_id: str = "acme", execution_id: str = "e1", epoch: int = 1
     ) -> SharedRuntime:
-        placement = Placement(
-            tenant_id=tenant_id,
-            tenant_number=number_of(tenant_id),
-            execution_id=execution_id,
-            epoch=epoch,
-            user_id="ada",
-            request_id="r1",
+        runtime = backend.start(
+            a_placement(execution_id, tenant_id=number_of(tenant_id), epoch=epoch),
+            identity=RunIdentity(tenant=tenant_id, user_id="ada", request_id="r1"),
         )
-        runtime = backend.start(placement)
         assert isinstance(runtime, SharedRuntime)
         started.append(runtime)
         runtime.open()
@@ -133,7 +129,7 @@ def start(backend: SharedBackend) -> Iterator[Start]:
 def task_driver() -> Iterator[Driver]:
     """An open runtime with the functions of tests.nodes.tasks, too."""
     pool = SharedBackend(level="shared", size=1, packages=PACKAGES, tasks=["tests.nodes.tasks"])
-    runtime = pool.start(Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1))
+    runtime = pool.start(a_placement(), identity=ACME)
     runtime.open()
     yield Driver(runtime)
     runtime.close(5)

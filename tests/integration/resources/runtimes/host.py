@@ -11,8 +11,8 @@ import time
 
 from isolane.protocol import Run
 from orchestrator import env
-from resources.runtimes.base import Placement
 from resources.runtimes.shared import SharedBackend
+from tests.placements import ACME, a_placement
 
 NODES = "tests.integration.resources.runtimes.proc_nodes"
 SECONDS = 30.0
@@ -22,7 +22,7 @@ def main() -> None:
     """Read the credentials, then run the step."""
     assert env.read().secret_key
     pool = SharedBackend(level="shared", size=1, packages=[NODES])
-    runtime = pool.start(Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1))
+    runtime = pool.start(a_placement(), identity=ACME)
     runtime.open()
     try:
         result = runtime.run(

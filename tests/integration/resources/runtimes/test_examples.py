@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 import isolane
-from resources.runtimes.base import Placement
 from resources.runtimes.shared import SharedBackend
 from tests.integration.resources.runtimes.conftest import Driver
+from tests.placements import ACME, a_placement
 
 OWN = ("shop.", "hello.")  # brought by the packages of the examples
 EXAMPLES = Path(isolane.__file__).parent.parent / "examples"
@@ -29,9 +29,7 @@ def examples() -> Iterator[SharedBackend]:
 @pytest.fixture
 def driver(examples: SharedBackend) -> Iterator[Driver]:
     """An open runtime with the nodes of the examples."""
-    runtime = examples.start(
-        Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
-    )
+    runtime = examples.start(a_placement(), identity=ACME)
     runtime.open()
     yield Driver(runtime)
     runtime.close(5)

@@ -15,11 +15,9 @@ from tests.integration.resources.runtimes.conftest import is_gone, wait_until
 
 WORKER = """
 import json, sys, time
-from resources.runtimes.base import Placement
 from resources.runtimes.shared import SharedBackend
-runtime = SharedBackend(level="shared", size=1).start(
-    Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
-)
+from tests.placements import ACME, a_placement
+runtime = SharedBackend(level="shared", size=1).start(a_placement(), identity=ACME)
 runtime.open()
 print(json.dumps({"pid": runtime.pid, "folder": str(runtime._child._folder.path)}), flush=True)
 time.sleep(60)

@@ -8,14 +8,16 @@ import pytest
 
 from bench.context.bare import BareBackend
 from isolane.protocol import Grant
-from resources.runtimes.base import Placement, RuntimeStartError
+from resources.placement import Placement
+from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.shared import SharedBackend
 from tests.integration.resources.runtimes.conftest import a_run
+from tests.placements import ACME, a_placement, run_id
 from tests.plugin import ROOT
 
 
 def placed(number: int) -> Placement:
-    return Placement(tenant_id="acme", tenant_number=1, execution_id=f"run-{number}", epoch=1)
+    return a_placement(f"run-{number}")
 
 
 @pytest.fixture(params=[SharedBackend, BareBackend])
@@ -29,7 +31,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[SharedBackend]:
 
 def ran(backend: SharedBackend, number: int, uses: str) -> dict[str, object]:
     """Run one step in a run of its own and return its output."""
-    runtime = backend.start(placed(number))
+    runtime = backend.start(placed(number), identity=ACME)
     runtime.open()
     result = runtime.run(
         a_run(uses),
@@ -53,7 +55,7 @@ def test_a_runner_is_opened_once(backend: SharedBackend) -> None:
     first, second = (ran(backend, number, "test.identity") for number in (1, 2))
     assert first["pid"] == second["pid"]
     expected = "run-1" if isinstance(backend, BareBackend) else "run-2"
-    assert second["execution_id"] == expected
+    assert second["execution_id"] == str(run_id(expected))
 
 
 def test_there_are_no_resources_without_a_context() -> None:
@@ -62,4 +64,4 @@ def test_there_are_no_resources_without_a_context() -> None:
         name="shop", type="database", definition="shop", scope="execution", config={}, secrets={}
     )
     with pytest.raises(RuntimeStartError, match="nothing that could hold resources"):
-        backend.start(placed(1), grants=[grant])
+        backend.start(placed(1), identity=ACME, grants=[grant])

@@ -33,8 +33,9 @@ def test_who_submitted_it_and_the_request_are_known_to_the_steps() -> None:
     for _ in range(2):
         trial = Trial({"n": succeeds({})}, {"uses": "n"}, {"uses": "n"})
         trial.run()
-        assert {placement.user_id for placement, _run in trial.backend.runs} == {"local"}
-        ids.append({placement.request_id for placement, _run in trial.backend.runs})
+        identities = [runtime.identity for runtime in trial.backend.runtimes]
+        assert {identity.user_id for identity in identities} == {"local"}
+        ids.append({identity.request_id for identity in identities})
     assert [len(found) for found in ids] == [1, 1]
     assert ids[0] != ids[1]
     assert all(len(request_id) == 32 for found in ids for request_id in found)

@@ -6,17 +6,18 @@ import pytest
 
 from executions.blueprints.plan import plan
 from executions.placement.chain import WINDOW, ChainSpec, links
+from resources.placement import Placement
 
 EXECUTION = UUID(int=7)
+PLACEMENT = Placement(
+    tenant_id=3, execution_id=EXECUTION, epoch=2, boot=UUID(int=8), worker="w@x", lane="lane.x"
+)
 
 
 def spec(*paths: str, first: str = "", express: bool = False) -> ChainSpec:
     steps = [{"key": path, "uses": "work", "with": {"x": "secret"}} for path in paths]
     return ChainSpec(
-        tenant_id=3,
-        execution_id=EXECUTION,
-        epoch=2,
-        lane="lane.x",
+        placement=PLACEMENT,
         plan=plan({"name": "flow", "express": express, "steps": steps}),
         first=first or paths[0],
     )

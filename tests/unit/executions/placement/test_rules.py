@@ -28,6 +28,7 @@ def worker(
 ) -> FreeWorker:
     return FreeWorker(
         boot=UUID(int=number),
+        node_name=f"w{number}@test",
         lane=f"lane.{number}",
         free=free,
         catalogue=catalogue,
@@ -77,7 +78,9 @@ def test_the_emptiest_worker_comes_first() -> None:
 def test_the_decision_names_the_lane() -> None:
     snapshot = Snapshot(waiting=[ticket(1)], workers=[worker(2)], free_by_tenant={1: 1})
     assert decide(snapshot) == [
-        PlacementDecision(execution_id=UUID(int=1), boot=UUID(int=2), lane="lane.2")
+        PlacementDecision(
+            execution_id=UUID(int=1), boot=UUID(int=2), worker="w2@test", lane="lane.2"
+        )
     ]
 
 
@@ -98,6 +101,7 @@ WORKERS = st.lists(
     st.builds(
         FreeWorker,
         boot=st.uuids(),
+        node_name=st.just("w@test"),
         lane=st.just("lane"),
         free=st.integers(0, 3),
         catalogue=CATALOGUES,

@@ -2,9 +2,10 @@
 
 import pytest
 
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.boot import WorkerBoot
+from executions.worker.clocks import Clocks
 
-LEASE_SECONDS = 15
+SELF_FENCE_SECONDS, LEASE_SECONDS = Clocks().self_fence, round(Clocks().lease)
 
 
 class Clock:
@@ -51,19 +52,19 @@ def test_others_are_judged_only_after_a_lease_time_of_renewals(
     machine: WorkerBoot, clock: Clock
 ) -> None:
     renew_each_second(machine, clock, LEASE_SECONDS - 1)
-    assert not machine.may_reap(LEASE_SECONDS)
+    assert not machine.may_reap()
     renew_each_second(machine, clock, 1)
-    assert machine.may_reap(LEASE_SECONDS)
+    assert machine.may_reap()
 
 
 def test_a_gap_starts_the_count_anew(machine: WorkerBoot, clock: Clock) -> None:
     renew_each_second(machine, clock, LEASE_SECONDS)
     clock.now += SELF_FENCE_SECONDS
-    assert not machine.may_reap(LEASE_SECONDS)
+    assert not machine.may_reap()
     renew_each_second(machine, clock, LEASE_SECONDS)
-    assert not machine.may_reap(LEASE_SECONDS)
+    assert not machine.may_reap()
     renew_each_second(machine, clock, 1)
-    assert machine.may_reap(LEASE_SECONDS)
+    assert machine.may_reap()
 
 
 def test_each_boot_has_a_lane_of_its_own(machine: WorkerBoot) -> None:

@@ -1,25 +1,104 @@
-"""A worker that was stopped before it was registered."""
+"""The worker of a process: found by Celery's signals and tasks, drained by a number, ended in any state."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 
 import pytest
 
-from executions.worker import worker
+from executions.worker import lifecycle, worker
 from executions.worker.boot import WorkerBoot
+from executions.worker.loops.lease import EXIT_FENCED
+from executions.worker.worker import WorkerProcess, current, is_worker, set_current
 from resources.runtimes.base import RuntimeBackend
 
 
-def test_what_was_never_registered_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: list[str] = []
+@pytest.fixture
+def stopped() -> list[str]:
+    """The backends that were stopped."""
+    return []
+
+
+@pytest.fixture
+def machine(stopped: list[str]) -> WorkerBoot:
     backends: Mapping[str, RuntimeBackend] = {
         "shared": SimpleNamespace(stop=lambda: stopped.append("shared"))  # type: ignore[dict-item]  # all it is asked
     }
-    machine = WorkerBoot(node_name="w@here", capacity=1, backends=backends)
-    monkeypatch.setattr(worker._Process, "machine", machine)
+    return WorkerBoot(node_name="w@here", capacity=1, backends=backends)
+
+
+@pytest.fixture
+def process(machine: WorkerBoot) -> Iterator[WorkerProcess]:
+    found = WorkerProcess(machine)
+    set_current(found)
+    yield found
+    set_current(None)
+
+
+def test_what_was_never_registered_asks_no_server(
+    process: WorkerProcess, stopped: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[None] = []
     monkeypatch.setattr(worker, "platform_scope", lambda: asked.append(None))
 
-    worker._on_shutdown()
+    process.shutdown()
 
     assert (stopped, asked) == (["shared"], [])
+
+
+def test_it_is_found_by_signals_and_tasks(process: WorkerProcess) -> None:
+    assert is_worker()
+    assert current() is process
+
+
+def test_another_process_is_not_a_worker() -> None:
+    assert not is_worker()
+    with pytest.raises(RuntimeError, match="this process is not a worker"):
+        current()
+    # Celery may send these to a worker that could not even be built.
+    lifecycle._drain()
+    lifecycle._shut_down()
+
+
+def test_a_signal_raises_a_number_and_nothing_else(
+    process: WorkerProcess, machine: WorkerBoot
+) -> None:
+    lifecycle._drain()
+    assert process._drain.requests == 1
+    assert not process._drain.at_once
+    assert not machine.draining.is_set()
+    lifecycle._drain()
+    assert process._drain.at_once
+
+
+def test_the_drain_acts_on_the_number(process: WorkerProcess, machine: WorkerBoot) -> None:
+    process.watch_for_drain()
+    process.drain()
+    process._drain.join(timeout=20)
+    assert machine.draining.is_set()
+
+
+@pytest.mark.parametrize("draining", [True, False])
+def test_an_unreachable_worker_leaves_unless_it_ends_anyway(
+    process: WorkerProcess,
+    machine: WorkerBoot,
+    stopped: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    draining: bool,
+) -> None:
+    left, codes = threading.Event(), []
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        left.set()
+
+    monkeypatch.setattr("executions.worker.worker.os._exit", leave)
+    process.watch_for_drain()
+    if draining:
+        machine.draining.set()
+    process._on_unreachable()
+    assert left.wait(0.5 if draining else 20) is not draining
+    assert codes == ([] if draining else [EXIT_FENCED])
+    assert stopped == ([] if draining else ["shared"])
+    process.drain()  # ends the thread of the drain
+    process._drain.join(timeout=20)

@@ -5,10 +5,11 @@ import time
 
 from isolane.protocol import NodeDescription, Run
 from isolane.results import Code, StepResult
-from resources.runtimes.base import Placement, Runtime
+from resources.runtimes.base import Runtime
 from resources.runtimes.stub import StubBackend, fails, succeeds
+from tests.placements import ACME, a_placement
 
-PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
+PLACEMENT = a_placement()
 BACKEND_SCRIPT = {"good": succeeds({"x": 1}), "bad": fails(Code.TIMEOUT, "late")}
 
 
@@ -31,7 +32,7 @@ def run_node(runtime: Runtime, uses: str) -> StepResult:
 
 def test_nodes_do_what_the_script_says() -> None:
     backend = StubBackend(level="stub", script=BACKEND_SCRIPT)
-    runtime = backend.start(PLACEMENT)
+    runtime = backend.start(PLACEMENT, identity=ACME)
     runtime.open()
     assert run_node(runtime, "good").output == {"x": 1}
     assert run_node(runtime, "bad").code is Code.TIMEOUT
@@ -56,7 +57,10 @@ def test_a_node_may_be_described() -> None:
 
 def test_closing_is_noted_once_and_stop_ends_all() -> None:
     backend = StubBackend(level="stub", script={})
-    runtime, other = backend.start(PLACEMENT), backend.start(PLACEMENT)
+    runtime, other = (
+        backend.start(PLACEMENT, identity=ACME),
+        backend.start(PLACEMENT, identity=ACME),
+    )
     assert runtime.close(1) == runtime.close(1) == ()
     assert backend.closed == [PLACEMENT]
     assert not runtime.alive

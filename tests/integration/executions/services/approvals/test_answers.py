@@ -17,7 +17,6 @@ from executions.services import approvals
 from executions.services.approvals import AlreadyAnswered, answer
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from foundation.errors import InvalidInput, NotFound
@@ -72,10 +71,7 @@ def test_an_approval_lets_the_run_go_on_with_who_said_what(
     assert told.data == {"actor": "user:ann", "approval": 1, "attempt": 1}
 
     (placed,) = admit()
-    again = Placement(
-        tenant_id=acme.id, execution_id=placed.execution_id, epoch=placed.epoch, boot=placed.boot
-    )
-    assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
+    assert drive(acme, links, placed).state == ExecutionState.SUCCEEDED
     assert [(run.step, run.parameters) for run in runs_of(machine, placement)] == [
         ("s1", {}), ("s2", {"by": "user:ann"}),
     ]  # fmt: skip

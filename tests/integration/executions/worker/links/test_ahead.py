@@ -3,22 +3,22 @@
 import pytest
 from celery.exceptions import Ignore
 
-from executions.placement.admission import Placed
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
-from executions.transitions.fence import Placement
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
-from executions.worker.links import runner as worker_links
+from executions.worker.boot import WorkerBoot
+from executions.worker.links import claiming
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops import lease
 from executions.worker.loops.lease import LeaseLoop
 from executions.worker.loops.reaper import reap
+from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
     events_of,
     let_lapse,
     make_machine,
     place,
+    resend_after,
     run_of,
     start,
     step_of,
@@ -33,8 +33,8 @@ TWO: tuple[dict[str, object], ...] = ({}, {})
 
 
 @pytest.fixture(autouse=True)
-def _idle_at_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 1e-6)
+def _idle_at_the_second_look(machine: WorkerBoot) -> None:
+    resend_after(machine, 1e-6)
 
 
 def steps_run(machine: WorkerBoot, placement: Placement) -> list[tuple[str, int]]:
@@ -51,7 +51,7 @@ def test_the_next_link_asks_the_database_for_no_claim(
     def claimed_again(*_: object, **__: object) -> None:
         raise AssertionError("it was claimed again")
 
-    monkeypatch.setattr(worker_links, "claim_step", claimed_again)
+    monkeypatch.setattr(claiming, "claim_step", claimed_again)
     run_link(links, placement, "s2")
     assert steps_run(machine, placement) == [("s1", 1), ("s2", 1)]
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
@@ -91,10 +91,10 @@ def test_what_may_not_run_again_is_claimed_by_its_own_link(
 def test_a_lost_message_is_sent_again_and_nothing_else_is_lost(
     acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[Placed] = []
+    sent: list[Placement] = []
 
-    def note(placed: Placed, *, bounded: bool) -> bool:
-        sent.append(placed)
+    def note(placement: Placement, *, timeout: float) -> bool:
+        sent.append(placement)
         return True
 
     monkeypatch.setattr(lease, "send", note)
@@ -158,9 +158,9 @@ def test_a_claim_is_not_taken_by_a_worker_that_must_not_begin(
     if how == "draining":
         machine.draining.set()
     elif how == "lost":
-        context.lost = True
+        context.lose()
     else:
-        machine.renewed_at -= SELF_FENCE_SECONDS + 1
+        machine.renewed_at -= machine.clocks.self_fence + 1
     links.begin("next", placement, "s2")
     with pytest.raises(Ignore):
         links.run("next", "s2", [])

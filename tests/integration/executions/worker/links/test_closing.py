@@ -66,16 +66,16 @@ def test_a_lost_context_is_torn_down_elsewhere_and_the_lease_does_not_wait(
     placement = make_placed(acme, machine)
     run_link(links, placement, "one")
     asked: list[object] = []
-    machine.later = asked.append
+    machine.submit_close = asked.append
     context = machine.contexts.get(placement.key)
     assert context is not None
-    LeaseLoop(machine)._lose(context)
+    LeaseLoop(machine)._drop(context)
     (ending,) = asked
     assert backend_of(machine).closed == []
     assert callable(ending)
     ending()
     assert [closed.execution_id for closed in backend_of(machine).closed] == [
-        str(placement.execution_id)
+        placement.execution_id
     ]
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
 

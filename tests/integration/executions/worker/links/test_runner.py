@@ -17,12 +17,12 @@ from executions.states import ExecutionState
 from executions.submission.cancel import request_cancel
 from executions.submission.submit import RunRequest, submit
 from executions.transitions.close import PlacementEnd, hand_back
-from executions.transitions.fence import Placement
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, NoClaim, StepFailed
 from executions.worker.loops.lease import kill_runtimes
 from foundation.errors import NotFound
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.stub import fails, succeeds
 from tenants.scope import TenantRef, tenant_scope
@@ -291,7 +291,7 @@ def test_an_old_lease_refuses_every_link(
 ) -> None:
     placement = make_placed(acme, machine)
     before = everything_of(acme)
-    machine.renewed_at -= SELF_FENCE_SECONDS
+    machine.renewed_at -= machine.clocks.self_fence
     with pytest.raises(Ignore, match="stale"):
         run_link(links, placement, "one")
     assert everything_of(acme) == before

@@ -8,11 +8,11 @@ from django.db import OperationalError, connection
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.close import PlacementEnd
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.closer_pool import CloserPool
 from executions.worker.loops.lease import LeaseLoop
+from resources.placement import Placement
 from tenants.scope import TenantRef
 from tests.factories import make_machine, make_placed, run_of
 from tests.integration.executions.worker.driving import run_link
@@ -32,7 +32,7 @@ def test_the_lease_does_not_wait_for_an_ending_and_ends_nothing_twice(
     placement = make_placed(acme, machine)
     run_link(links, placement, "one")
     asked: list[object] = []
-    machine.later = asked.append
+    machine.submit_close = asked.append
     machine.draining.set()
     loop = LeaseLoop(machine)
     loop.turn()
@@ -48,7 +48,7 @@ def test_the_lease_does_not_wait_for_an_ending_and_ends_nothing_twice(
 def test_work_is_done_elsewhere_and_an_error_stops_nothing(
     database: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    endings, threads = CloserPool(), []
+    closers, threads = CloserPool(), []
 
     def away() -> None:
         raise OperationalError("gone\nwith details")
@@ -61,10 +61,10 @@ def test_work_is_done_elsewhere_and_an_error_stops_nothing(
         connection.close()
 
     for work in (away, broken, works):
-        endings.ask(work)
+        closers.submit(work)
     wait_for(lambda: threads, "the work to be done")
-    endings.stop()
-    assert threads[0].startswith("ending")
+    closers.stop()
+    assert threads[0].startswith("closer")
     told = [line.getMessage() for line in caplog.records if line.name.endswith("closer_pool")]
     assert sorted(told) == ["not ended", "not ended: the database: gone"]
 

@@ -12,22 +12,20 @@ from celery.exceptions import Ignore
 from django.db import OperationalError, connection
 
 from executions.models import Step
-from executions.placement.admission import Placed
 from executions.placement.dispatch import send
 from executions.placement.models import Worker
-from executions.placement.registry import Held, renew
+from executions.placement.registry import HeldPlacement, renew
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
 from executions.transitions.claim import claim_step
 from executions.transitions.close import PlacementEnd, close_execution, hand_back
-from executions.transitions.fence import Placement
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
-from executions.worker.links import closing
-from executions.worker.links import runner as links_module
+from executions.worker.boot import WorkerBoot
+from executions.worker.links import claiming, closing
 from executions.worker.links.runner import LinkRunner
-from executions.worker.loops import lease, periodic
+from executions.worker.loops import lease
 from executions.worker.loops.lease import EXIT_FENCED, LeaseLoop
+from resources.placement import Placement
 from resources.runtimes.base import Runtime
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (
@@ -36,18 +34,20 @@ from tests.factories import (
     everything_of,
     let_lapse,
     make_placed,
+    resend_after,
     run_of,
     steps_of,
     ticket_of,
 )
 from tests.integration.executions.threads import in_thread
+from tests.integration.executions.worker.driving import run_link
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture(autouse=True)
-def _idle_at_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "RESEND_AFTER_SECONDS", 1e-6)
+def _idle_at_the_second_look(machine: WorkerBoot) -> None:
+    resend_after(machine, 1e-6)
 
 
 @pytest.fixture
@@ -64,12 +64,6 @@ def loop(machine: WorkerBoot, exits: list[int]) -> LeaseLoop:
 @pytest.fixture
 def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
     return make_placed(acme, machine)
-
-
-def run_link(links: LinkRunner, placement: Placement, path: str) -> None:
-    links.begin(path, placement, path)
-    links.run(path, path, [])
-    links.end(path)
 
 
 def ask_to_cancel(tenant: TenantRef, placement: Placement) -> None:
@@ -93,11 +87,11 @@ def test_a_turn_renews_the_lease_by_the_databases_clock(
     machine: WorkerBoot, loop: LeaseLoop, exits: list[int]
 ) -> None:
     with platform_scope():
-        before = Worker.objects.get(boot=machine.boot).lease_until
+        before = Worker.objects.get(boot=machine.id).lease_until
     machine.renewed_at -= 5
     loop.turn()
     with platform_scope():
-        worker = Worker.objects.get(boot=machine.boot)
+        worker = Worker.objects.get(boot=machine.id)
     assert worker.lease_until > before
     assert not worker.draining
     assert machine.lease_is_fresh()
@@ -108,7 +102,7 @@ def test_a_draining_worker_says_so(machine: WorkerBoot, loop: LeaseLoop) -> None
     machine.draining.set()
     loop.turn()
     with platform_scope():
-        assert Worker.objects.get(boot=machine.boot).draining
+        assert Worker.objects.get(boot=machine.id).draining
 
 
 @pytest.mark.parametrize("gone", [True, False])
@@ -125,7 +119,7 @@ def test_a_lease_that_is_no_longer_ours_ends_the_process(
     """A lapsed lease is never renewed, whether or not the reaper has come already."""
     links.begin("one", placement, "one")
     if gone:
-        machine.boot = UUID(int=0)
+        machine.id = UUID(int=0)
     else:
         let_lapse(machine)
     before = everything_of(acme)
@@ -151,13 +145,12 @@ def test_without_a_database_for_too_long_the_runtimes_are_killed(
     def no_database(*_: object, **__: object) -> None:
         alive.append(runtime.alive)
         if len(alive) == 2:
-            machine.renewed_at -= SELF_FENCE_SECONDS
+            machine.renewed_at -= machine.clocks.self_fence
         if len(alive) == 3:
             loop._stopping.set()
         raise OperationalError("gone")
 
     monkeypatch.setattr(lease, "renew", no_database)
-    monkeypatch.setattr(periodic, "PERIOD_SECONDS", 0.001)
     in_thread(loop.run).result(timeout=20)
     assert alive == [True, True, False]
     assert not machine.lease_is_fresh()
@@ -335,8 +328,8 @@ def test_a_context_that_opens_during_the_renewal_is_not_lost(
     """It is placed and claimed after the renewal's statement, and so not in its answer."""
     placed: list[Placement] = []
 
-    def place_after_renewing(boot: UUID, *, draining: bool, reachable: bool) -> list[Held] | None:
-        held = renew(boot, draining=draining, reachable=reachable)
+    def place_after_renewing(**told: Any) -> list[HeldPlacement] | None:
+        held = renew(**told)
         placed.append(make_placed(acme, machine))
         links.begin("one", placed[0], "one")
         return held
@@ -398,10 +391,10 @@ def test_one_bad_placement_costs_neither_the_others_nor_the_loop(
 ) -> None:
     bad, good = (make_placed(acme, machine) for _ in range(2))
 
-    def send_unless_bad(placed: Placed, *, bounded: bool) -> bool:
-        if placed.execution_id == bad.execution_id:
+    def send_unless_bad(placement: Placement, *, timeout: float) -> bool:
+        if placement.execution_id == bad.execution_id:
             raise StopIteration
-        return send(placed, bounded=bounded)
+        return send(placement, timeout=timeout)
 
     monkeypatch.setattr(lease, "send", send_unless_bad)
     loop.turn()
@@ -422,7 +415,7 @@ def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
     run_link(links, placement, "one")
     context = machine.contexts.get(placement.key)
     assert context is not None
-    context.ahead = None  # its own link claims the next step
+    assert context.take_claim()  # its own link claims the next step
     with tenant_scope(acme):
         Step.objects.filter(path="two").update(state="pending", attempt=0)
     claim = claim_step
@@ -433,7 +426,7 @@ def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
         in_thread(loop.turn).result(timeout=20)
         return claimed
 
-    monkeypatch.setattr(links_module, "claim_step", claim_then_cancel)
+    monkeypatch.setattr(claiming, "claim_step", claim_then_cancel)
     links.begin("two", placement, "two")
     assert machine.contexts.get(placement.key) is context
     links.run("two", "two", [])

@@ -8,10 +8,9 @@ import redis
 from django.db.models.functions import Now
 
 from executions.blueprints.plan import plan
-from executions.placement.admission import Placed
 from executions.placement.dispatch import send
 from executions.placement.models import Ticket, Worker
-from executions.placement.registry import Held, held_by
+from executions.placement.registry import HeldPlacement, held_by
 from executions.selectors.active_run import load_run
 from executions.semantics.decisions import after_step
 from executions.semantics.reasons import EndReason
@@ -20,7 +19,6 @@ from executions.submission.cancel import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.close import PlacementEnd
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links import closing
 from executions.worker.links.closing import MAX_LOSSES
@@ -28,6 +26,7 @@ from executions.worker.loops import reaper
 from executions.worker.loops.reaper import end_boot, reap
 from foundation.keyring import UndecryptableError
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (
     document,
@@ -119,7 +118,7 @@ def test_a_cut_run_goes_back_to_the_queue(
     assert (ticket.state, ticket.epoch, ticket.worker_id) == (TicketState.WAITING, 2, None)
     assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
     assert steps_of(acme, placement.execution_id) == {"one": "pending", "two": "pending"}
-    assert known_boots() == {machine.boot}
+    assert known_boots() == {machine.id}
 
 
 def test_a_run_whose_outcome_is_set_is_closed(acme: TenantRef, lost: WorkerBoot) -> None:
@@ -149,8 +148,8 @@ def test_a_cancel_that_comes_while_it_reaps_is_done_at_the_next_time(
 ) -> None:
     placement = claimed_run(acme, lost)
 
-    def cancel_after_looking(boot: UUID) -> list[Held]:
-        held = held_by(boot)
+    def cancel_after_looking(worker: Worker) -> list[HeldPlacement]:
+        held = held_by(worker)
         with tenant_scope(acme):
             request_cancel(placement.execution_id, actor="ann")
         return held
@@ -162,22 +161,14 @@ def test_a_cancel_that_comes_while_it_reaps_is_done_at_the_next_time(
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     reap("w2@test")
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
-    assert known_boots() == {machine.boot}
+    assert known_boots() == {machine.id}
 
 
 def test_the_lane_of_a_lost_worker_is_deleted(
     acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot, broker: "redis.Redis"
 ) -> None:
     for host in (machine, lost):
-        placement = make_placed(acme, host)
-        placed = Placed(
-            execution_id=placement.execution_id,
-            tenant_id=acme.id,
-            epoch=1,
-            boot=host.boot,
-            lane=host.lane,
-        )
-        assert send(placed)
+        assert send(make_placed(acme, host))
     assert broker.llen(lost.lane) == 1
     let_lapse(lost)
     reap("w2@test")
@@ -192,7 +183,7 @@ def test_a_living_worker_is_never_reaped(
     before = everything_of(acme)
     assert reap("w2@test") == 0
     assert everything_of(acme) == before
-    assert known_boots() == {machine.boot, lost.boot}
+    assert known_boots() == {machine.id, lost.id}
 
 
 def test_twice_is_as_good_as_once(acme: TenantRef, lost: WorkerBoot) -> None:
@@ -211,12 +202,12 @@ def test_who_comes_second_finds_nothing_and_says_nothing(
     claimed_run(acme, lost)
     let_lapse(lost)
     with platform_scope():
-        seen = Worker.objects.get(boot=lost.boot)
+        seen = Worker.objects.get(boot=lost.id)
     reap("w2@test")
     before = everything_of(acme)
     end_boot(seen, PlacementEnd(reason=EndReason.WORKER_LOST, lost=True))
     assert everything_of(acme) == before
-    assert known_boots() == {machine.boot}
+    assert known_boots() == {machine.id}
 
 
 def test_in_two_places_at_once_each_placement_ends_once(
@@ -233,7 +224,7 @@ def test_in_two_places_at_once_each_placement_ends_once(
             assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
             events = events_of(acme, placement.execution_id)
             assert events.count("placement.lost") == 1
-        assert known_boots() == {machine.boot}
+        assert known_boots() == {machine.id}
 
 
 def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
@@ -260,7 +251,7 @@ def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
     assert ticket_of(unreadable.execution_id) is None
     for other in others:
         assert getattr(ticket_of(other.execution_id), "state", None) == TicketState.WAITING
-    assert known_boots() == {machine.boot}
+    assert known_boots() == {machine.id}
 
 
 def test_one_that_cannot_be_ended_at_all_stands_in_nobodys_way(

@@ -1,5 +1,7 @@
 """The tick: in one worker at a time, and it judges others only when it may."""
 
+from dataclasses import replace
+
 import psycopg
 import pytest
 
@@ -61,7 +63,7 @@ def test_a_worker_that_was_stopped_in_its_tick_keeps_nobody_from_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its session is silent, and the server ends it, with the lock."""
-    monkeypatch.setattr(tick, "SILENT_SECONDS", 1)
+    machine.clocks = replace(machine.clocks, tick_silence=1)
     runs = {make_run(tenant) for tenant in (acme, globex)}
 
     def stopped() -> None:

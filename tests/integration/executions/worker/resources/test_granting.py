@@ -9,7 +9,7 @@ from django.db import OperationalError
 
 from executions.states import ExecutionState
 from executions.submission.cancel import request_cancel
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.links.step_runner import StepRunner
 from executions.worker.loops.lease import LeaseLoop, kill_runtimes
@@ -232,7 +232,7 @@ def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
     issue = far.issue
 
     def slowly(ask: Ask, things: Sequence[FarThing]) -> Grant:
-        machine.renewed_at -= SELF_FENCE_SECONDS
+        machine.renewed_at -= machine.clocks.self_fence
         kill_runtimes(machine)
         return issue(ask, things)
 

@@ -48,7 +48,7 @@ def test_a_level_that_would_become_a_stricter_one_is_not_tested_as_itself(acme: 
     machine = make_machine()
     with platform_scope():
         Tenant.objects.filter(pk=acme.id).update(required_isolation=Isolation.PROCESS)
-        Worker.objects.filter(boot=machine.boot).update(isolation_levels=["shared", "process"])
+        Worker.objects.filter(boot=machine.id).update(isolation_levels=["shared", "process"])
     levels = levels_of(acme)
     assert levels[Isolation.PROCESS] == ""
     assert levels[Isolation.SHARED] == "it would get process: the tenant requires it"

@@ -12,9 +12,9 @@ import pytest
 from isolane.protocol import Ready, encode
 from isolane.results import Code
 from resources.runtimes import supervision
-from resources.runtimes.base import Placement
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone, wait_until
+from tests.placements import ACME, a_placement, run_id
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def start_warm(start: Start) -> Callable[[], SharedRuntime]:
 
 def test_a_warm_runner_is_not_waited_for(start_warm: Callable[[], SharedRuntime]) -> None:
     driver = Driver(start_warm())
-    assert driver.output("test.identity")["execution_id"] == "e1"
+    assert driver.output("test.identity")["execution_id"] == str(run_id("e1"))
     assert driver.output("test.add", {"a": 1}) == 2
     assert driver.runtime.close(5) == ()
 
@@ -94,7 +94,7 @@ def test_and_has_no_longer_than_any_other(start: Start, monkeypatch: pytest.Monk
 def test_one_that_was_never_asked_anything_is_waited_for(
     backend: SharedBackend, start: Start
 ) -> None:
-    unused = backend.start(Placement(tenant_id="acme", tenant_number=1, execution_id="e0", epoch=1))
+    unused = backend.start(a_placement("e0"), identity=ACME)
     unused.close(5)
     second = start(execution_id="e1")
     assert second.pid == unused.pid  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import pytest
 
 from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
-from resources.runtimes.base import Placement, PoolExhaustedError, RuntimeStartError
+from resources.runtimes.base import PoolExhaustedError, RunIdentity, RuntimeStartError
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import (
     Driver,
@@ -18,8 +18,9 @@ from tests.integration.resources.runtimes.conftest import (
     number_of,
     wait_until,
 )
+from tests.placements import ACME, a_placement, run_id
 
-PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
+PLACEMENT = a_placement()
 CHAT = Grant(
     name="chat",
     type="model",
@@ -40,7 +41,7 @@ def test_a_clean_runner_is_used_again_without_traces(start: Start) -> None:
     identity = Driver(second).output("test.identity")
     assert (identity["tenant_id"], identity["execution_id"], identity["epoch"]) == (
         "acme",
-        "e2",
+        str(run_id("e2")),
         5,
     )
     assert Driver(second).output("test.find_traces") == {
@@ -70,7 +71,7 @@ def test_that_a_step_was_handed_an_open_handle_is_heard_with_its_result(
     backend: SharedBackend,
 ) -> None:
     heard: list[Resource] = []
-    runtime = backend.start(PLACEMENT, grants=[CHAT], on_resource=heard.append)
+    runtime = backend.start(PLACEMENT, identity=ACME, grants=[CHAT], on_resource=heard.append)
     runtime.open()
     driver = Driver(runtime)
     for step in ("one", "two", "two"):
@@ -95,7 +96,7 @@ def test_a_runner_is_used_again_only_if_it_said_that_all_handles_are_closed(
     backend: SharedBackend, start: Start, uses: str, events: list[str], errors: tuple[str, ...]
 ) -> None:
     heard: list[Resource] = []
-    first = backend.start(PLACEMENT, grants=[CHAT], on_resource=heard.append)
+    first = backend.start(PLACEMENT, identity=ACME, grants=[CHAT], on_resource=heard.append)
     assert isinstance(first, SharedRuntime)
     first.open()
     Driver(first).output(uses)
@@ -136,9 +137,7 @@ def test_a_full_pool_ends_the_longest_idle_runner_of_another_tenant(start: Start
 def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> None:
     def one_run(tenant_id: str) -> int:
         runtime = backend.start(
-            Placement(
-                tenant_id=tenant_id, tenant_number=number_of(tenant_id), execution_id="e1", epoch=1
-            )
+            a_placement(tenant_id=number_of(tenant_id)), identity=RunIdentity(tenant=tenant_id)
         )
         assert isinstance(runtime, SharedRuntime)
         runtime.open()
@@ -249,7 +248,7 @@ def test_the_pool_has_a_size_and_a_closed_runtime_frees_its_place(
     first, second = start(), start()
     assert first.pid != second.pid
     with pytest.raises(PoolExhaustedError, match="all 2 runtimes of level shared are in use"):
-        backend.start(PLACEMENT)
+        backend.start(PLACEMENT, identity=ACME)
     second.kill()
     assert not second.alive
     second.close(5)
@@ -269,7 +268,7 @@ def test_an_idle_runner_that_died_is_replaced(start: Start) -> None:
 
 
 def test_a_runtime_that_was_never_opened_goes_back(backend: SharedBackend, start: Start) -> None:
-    unopened = backend.start(PLACEMENT)
+    unopened = backend.start(PLACEMENT, identity=ACME)
     assert unopened.close(5) == ()
     assert Driver(start()).output("test.add", {"a": 1}) == 2
 
@@ -289,7 +288,7 @@ def test_a_package_that_cannot_be_imported_is_named() -> None:
     reason = "package tests.nowhere cannot be imported: ModuleNotFoundError"
     with pytest.raises(RuntimeStartError, match=reason):
         backend.describe()
-    runtime = backend.start(PLACEMENT)
+    runtime = backend.start(PLACEMENT, identity=ACME)
     with pytest.raises(RuntimeStartError, match=reason):
         runtime.open()
     assert runtime.close(5) == ()

@@ -8,6 +8,7 @@ from isolane.protocol import Log, Progress
 from isolane.results import Code
 from resources.runtimes.shared import SharedBackend
 from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, Start
+from tests.placements import run_id
 
 
 def test_the_catalogue_describes_all_nodes(backend: SharedBackend) -> None:
@@ -26,7 +27,7 @@ def test_a_step_sees_its_identity(driver: Driver) -> None:
     assert output.pop("random") == pytest.approx(0.32383276483316237)
     assert output.pop("pid") != os.getpid()
     assert output == {
-        "execution_id": "e1",
+        "execution_id": str(run_id("e1")),
         "tenant_id": "acme",
         "user_id": "ada",
         "request_id": "r1",

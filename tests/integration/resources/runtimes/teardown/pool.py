@@ -11,12 +11,12 @@ import pytest
 from isolane.protocol import Closed, Ready
 from isolane.stream import Stream
 from resources.runtimes import folder
-from resources.runtimes.base import Placement
 from resources.runtimes.child import RunnerProcess
 from resources.runtimes.folder import PREFIX
 from resources.runtimes.shared import SharedBackend, SharedRuntime
+from tests.placements import ACME, a_placement
 
-PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
+PLACEMENT = a_placement()
 SIZE = 2
 FEW = 25  # entries, up to which a folder is emptied by the worker itself
 
@@ -59,7 +59,7 @@ class Pool:
 
     def start(self) -> SharedRuntime:
         """A runtime that is open."""
-        runtime = self.backend.start(PLACEMENT)
+        runtime = self.backend.start(PLACEMENT, identity=ACME)
         assert isinstance(runtime, SharedRuntime)
         Stream(self.last_end).send(Ready())
         runtime.open()

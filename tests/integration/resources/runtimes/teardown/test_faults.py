@@ -11,6 +11,7 @@ from tests.debris import bush, fill
 from tests.integration.resources.runtimes.conftest import wait_until
 from tests.integration.resources.runtimes.teardown.calls import ERRORS, Call, failing, recorded
 from tests.integration.resources.runtimes.teardown.pool import FEW, PLACEMENT, Pool
+from tests.placements import ACME
 
 Act = Callable[[], object]
 
@@ -102,7 +103,7 @@ def calls_of(pool: Pool, scene: Callable[[Pool], Act]) -> list[Call]:
 
 def test_a_start_that_fails_anywhere_leaves_nothing(pool: Pool) -> None:
     with recorded() as calls:
-        runtime: Runtime | None = pool.backend.start(PLACEMENT)
+        runtime: Runtime | None = pool.backend.start(PLACEMENT, identity=ACME)
     end(pool, runtime)
     assert {call.callee for call in calls} >= {
         "tempfile.mkdtemp",
@@ -113,7 +114,7 @@ def test_a_start_that_fails_anywhere_leaves_nothing(pool: Pool) -> None:
         for error in ERRORS:
             runtime = None
             with failing(call.__eq__, error) as struck, contextlib.suppress(Exception):
-                runtime = pool.backend.start(PLACEMENT)
+                runtime = pool.backend.start(PLACEMENT, identity=ACME)
             assert struck
             end(pool, runtime)
             assert pool.left() == {}, call

@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 import isolane
+from resources.placement import Placement
 from resources.runtimes import folder as folders
-from resources.runtimes.base import Placement
 from resources.runtimes.folder import PREFIX, RuntimeFolder
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from resources.runtimes.sweeping import FolderSweep
 from tests.debris import DEBRIS, fill, nest
 from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, is_gone, wait_until
+from tests.placements import ACME, a_placement
 
-PLACEMENT = Placement(tenant_id="acme", tenant_number=1, execution_id="e1", epoch=1)
-OTHER = Placement(tenant_id="globex", tenant_number=2, execution_id="e2", epoch=1)
+PLACEMENT = a_placement()
+OTHER = a_placement("e2", tenant_id=2)
 SOURCE = Path(isolane.__file__).parent.parent
 # What root may do against the modes of files is taken from this process and all that it starts.
 WITHOUT_PRIVILEGES = """
@@ -70,7 +71,7 @@ def descriptors() -> int:
 
 
 def opened(pool: SharedBackend, placement: Placement = PLACEMENT) -> SharedRuntime:
-    runtime = pool.start(placement)
+    runtime = pool.start(placement, identity=ACME)
     assert isinstance(runtime, SharedRuntime)
     runtime.open()
     return runtime

@@ -1,8 +1,11 @@
-"""Whether a worker hears its lane: from calls and echoes to an answer."""
+"""The health of a worker's lane, from the probes that were sent and received."""
 
 import pytest
 
-from executions.worker.loops.lane_probe import DEAF_SECONDS, UNSURE_SECONDS, LaneProbe
+from executions.worker.clocks import Clocks
+from executions.worker.loops.lane_probe import LaneProbe
+
+UNSURE, UNREACHABLE = Clocks().unsure, Clocks().unreachable
 
 
 class Clock:
@@ -21,49 +24,49 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def echo(clock: Clock) -> LaneProbe:
-    return LaneProbe(clock)
+def probe(clock: Clock) -> LaneProbe:
+    return LaneProbe(unsure=UNSURE, now=clock)
 
 
-def test_who_has_not_called_is_sure(echo: LaneProbe, clock: Clock) -> None:
+def test_a_lane_that_was_not_probed_is_healthy(probe: LaneProbe, clock: Clock) -> None:
     clock.now += 1000
-    assert echo.is_sure
-    assert echo.silent_seconds == 0
+    assert probe.is_healthy
+    assert probe.unanswered_seconds == 0
 
 
-def test_silence_is_counted_from_the_first_call_that_nobody_answered(
-    echo: LaneProbe, clock: Clock
+def test_silence_is_counted_from_the_first_probe_that_did_not_come_back(
+    probe: LaneProbe, clock: Clock
 ) -> None:
-    echo.called()
-    clock.now += UNSURE_SECONDS / 2
-    echo.called()
-    sure = [echo.is_sure]
-    clock.now += UNSURE_SECONDS / 2
-    sure.append(echo.is_sure)
-    assert sure == [True, False]
-    clock.now += DEAF_SECONDS
-    assert echo.silent_seconds >= DEAF_SECONDS
+    probe.sent()
+    clock.now += UNSURE / 2
+    probe.sent()
+    healthy = [probe.is_healthy]
+    clock.now += UNSURE / 2
+    healthy.append(probe.is_healthy)
+    assert healthy == [True, False]
+    clock.now += UNREACHABLE
+    assert probe.unanswered_seconds >= UNREACHABLE
 
 
-def test_one_echo_is_enough(echo: LaneProbe, clock: Clock) -> None:
-    echo.called()
-    clock.now += DEAF_SECONDS
-    echo.heard()
-    assert echo.is_sure
-    assert echo.silent_seconds == 0
+def test_one_probe_that_comes_back_is_enough(probe: LaneProbe, clock: Clock) -> None:
+    probe.sent()
+    clock.now += UNREACHABLE
+    probe.received()
+    assert probe.is_healthy
+    assert probe.unanswered_seconds == 0
 
 
 def test_while_redis_is_away_nothing_is_placed_and_nothing_is_counted(
-    echo: LaneProbe, clock: Clock
+    probe: LaneProbe, clock: Clock
 ) -> None:
-    echo.called()
-    clock.now += DEAF_SECONDS - 1
-    echo.is_away()
-    clock.now += DEAF_SECONDS
-    sure = [echo.is_sure]
-    assert echo.silent_seconds == 0
-    echo.called()
-    sure.append(echo.is_sure)
-    assert sure == [False, True]
-    clock.now += DEAF_SECONDS - 1
-    assert echo.silent_seconds < DEAF_SECONDS
+    probe.sent()
+    clock.now += UNREACHABLE - 1
+    probe.broker_unavailable()
+    clock.now += UNREACHABLE
+    healthy = [probe.is_healthy]
+    assert probe.unanswered_seconds == 0
+    probe.sent()
+    healthy.append(probe.is_healthy)
+    assert healthy == [False, True]
+    clock.now += UNREACHABLE - 1
+    assert probe.unanswered_seconds < UNREACHABLE

@@ -7,7 +7,7 @@ from celery.exceptions import Ignore
 from executions.placement.dispatch import admit_and_send
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.loops.lease import LeaseLoop
 from isolane.results import Code
@@ -138,7 +138,7 @@ def test_an_old_lease_between_its_steps_claims_nothing_more(
     acme: TenantRef, machine: WorkerBoot, links: LinkRunner
 ) -> None:
     def grow_old() -> None:
-        machine.renewed_at -= SELF_FENCE_SECONDS
+        machine.renewed_at -= machine.clocks.self_fence
 
     script(machine, flaky=doing(grow_old, succeeds(1)))
     placement = start(acme, machine, FLAKY, {}, express=True)

@@ -114,7 +114,7 @@ def test_a_lost_placement_ends_a_backoff_and_writes_nothing(
     placement, link = waiting
     context = machine.contexts.get(placement.key)
     assert context is not None
-    context.lost = True
+    context.lose()
     with pytest.raises(Ignore):
         link.result(timeout=5)
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
@@ -161,7 +161,7 @@ def test_a_runtime_that_dies_is_followed_by_another_in_the_same_slot(
     assert not run_link(links, placement, "s1")
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
-    assert (ticket.state, ticket.epoch, ticket.worker_id) == ("placed", 2, machine.boot)
+    assert (ticket.state, ticket.epoch, ticket.worker_id) == ("placed", 2, machine.id)
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     assert events_of(acme, placement.execution_id)[-1] == "context.restarted"
     assert broker.llen(machine.lane) == 1

@@ -1,5 +1,6 @@
 """The database does not answer when a step has ended: what it came to is kept and written when it does."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,8 +8,7 @@ from celery.exceptions import Ignore
 from django.db import OperationalError
 
 from executions.states import ExecutionState
-from executions.worker import boot as machine_module
-from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
+from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from tenants import statement
 from tenants.scope import TenantRef
@@ -21,8 +21,8 @@ TRIES = 7  # more than one statement takes by itself
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "REPEAT_SECONDS", 0.0)
+def _at_once(machine: WorkerBoot) -> None:
+    machine.clocks = replace(machine.clocks, repeat=1e-6)
 
 
 def refuse_checkpoints(monkeypatch: pytest.MonkeyPatch, times: int, *, written: bool) -> list[str]:
@@ -85,9 +85,9 @@ def test_not_when_others_may_have_stepped_in(
 
     def strike(_seconds: float) -> None:
         if how == "lost":
-            context.lost = True
+            context.lose()
         else:
-            machine.renewed_at -= SELF_FENCE_SECONDS + 1
+            machine.renewed_at -= machine.clocks.self_fence + 1
 
     monkeypatch.setattr("executions.worker.links.step_runner.time.sleep", strike)
     with pytest.raises(Ignore):

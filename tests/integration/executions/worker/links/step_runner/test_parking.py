@@ -87,10 +87,7 @@ def test_a_long_backoff_parks_the_run_and_it_goes_on_with_its_next_attempt(
     assert due_of(placement.execution_id) is None
     (placed,) = admit()
     assert (placed.execution_id, placed.epoch) == (placement.execution_id, 2)
-    again = Placement(
-        tenant_id=acme.id, execution_id=placed.execution_id, epoch=2, boot=placed.boot
-    )
-    assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
+    assert drive(acme, links, placed).state == ExecutionState.SUCCEEDED
     assert [(run.step, run.attempt) for run in runs_of(machine, placement)] == [
         ("s1", 1), ("s1", 2), ("s2", 1),
     ]  # fmt: skip

@@ -22,6 +22,7 @@ from tests.factories import (
     held_by,
     let_lapse,
     make_machine,
+    resend_after,
     run_of,
     set_quota,
     start,
@@ -119,7 +120,7 @@ def test_a_question_whose_close_was_not_written_is_put_by_the_loop(
 ) -> None:
     script(machine, flaky=asking())
     placement = start(acme, machine, ASKS, NEXT)
-    monkeypatch.setattr("executions.worker.loops.lease.RESEND_AFTER_SECONDS", 0.0)
+    resend_after(machine, 1e-6)
     monkeypatch.setattr(
         "executions.worker.links.runner.close_context", lambda machine, context: None
     )
