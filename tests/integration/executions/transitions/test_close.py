@@ -271,7 +271,9 @@ def test_a_cut_attempt_is_not_used_up_and_its_costs_are_said_to_be_unbilled(
     assert event is not None
     kind = "placement.lost" if lost else "placement.handed_over"
     assert (event.kind, event.step) == (kind, "one")
-    assert event.data == {"epoch": 1, "reason": EndReason.WORKER_LOST, "unbilled": True}
+    assert event.data == {
+        "epoch": 1, "reason": EndReason.WORKER_LOST, "unbilled": True, "worker": "w1@test",
+    }  # fmt: skip
 
 
 def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
@@ -291,6 +293,7 @@ def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
     assert event is not None
     assert event.data == {
         "epoch": 1,
+        "worker": "w1@test",
         "reason": EndReason.WORKER_LOST,
     }  # its attempt has been billed
 

@@ -68,7 +68,7 @@ def test_in_the_lease_loop(
     LeaseLoop(machine).turn()
     assert are_of(lines.of(LIBRARY), acme, placement)
     assert are_of(
-        lines.of("executions.worker.loops.lease", "placement not tended"), acme, placement
+        lines.of("executions.worker.loops.lease", "placement not checked"), acme, placement
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 import isolane
 from resources.placement import Placement
 from resources.runtimes import folder as folders
+from resources.runtimes.base import RunIdentity
 from resources.runtimes.folder import PREFIX, RuntimeFolder
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from resources.runtimes.sweeping import FolderSweep
@@ -24,6 +25,7 @@ from tests.placements import ACME, a_placement
 
 PLACEMENT = a_placement()
 OTHER = a_placement("e2", tenant_id=2)
+NAMES = {1: ACME, 2: RunIdentity(tenant="globex")}
 SOURCE = Path(isolane.__file__).parent.parent
 # What root may do against the modes of files is taken from this process and all that it starts.
 WITHOUT_PRIVILEGES = """
@@ -38,6 +40,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 SWEEP = """
 import sys
 from pathlib import Path
+from resources.runtimes.base import RunIdentity
 from resources.runtimes.folder import PREFIX, RuntimeFolder
 from resources.runtimes.sweeping import FolderSweep
 from tests.debris import DEBRIS
@@ -71,7 +74,7 @@ def descriptors() -> int:
 
 
 def opened(pool: SharedBackend, placement: Placement = PLACEMENT) -> SharedRuntime:
-    runtime = pool.start(placement, identity=ACME)
+    runtime = pool.start(placement, identity=NAMES[placement.tenant_id])
     assert isinstance(runtime, SharedRuntime)
     runtime.open()
     return runtime
