@@ -12,7 +12,7 @@ from executions.models.sealing import seal, unseal
 from executions.semantics.active_run import ActiveRun
 from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
-from executions.transitions.fence import Placement
+from resources.placement import Placement
 from tenants.statement import Row, fetch_row
 
 LOAD_RUN = """

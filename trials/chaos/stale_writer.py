@@ -23,8 +23,8 @@ from executions.transitions.close import (
     restart,
     set_outcome,
 )
-from executions.transitions.fence import Placement
 from isolane.results import Code
+from resources.placement import Placement
 
 NAME = "stale-writer"
 GONE = PlacementEnd(reason=EndReason.WORKER_STOPPED)

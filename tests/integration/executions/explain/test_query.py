@@ -17,11 +17,11 @@ from executions.submission.cancel import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.close import close_execution
-from executions.transitions.fence import Placement
 from executions.transitions.waiting import explain_waiting
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from resources.runtimes.stub import fails, succeeds
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (

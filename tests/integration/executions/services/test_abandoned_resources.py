@@ -7,11 +7,11 @@ from executions.selectors.resource_records import unclean
 from executions.semantics.reasons import EndReason
 from executions.services.abandoned_resources import abandon_leftover
 from executions.transitions.close import PlacementEnd, hand_back
-from executions.transitions.fence import Placement
 from executions.transitions.ledger import Thing, commit_issue
 from executions.worker.boot import WorkerBoot
 from foundation.errors import NotFound
 from resources.ledger.models import Issued
+from resources.placement import Placement
 from tenants.models import AuditEntry
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope

@@ -7,9 +7,9 @@ from executions.placement.models import Ticket
 from executions.services import offboarding
 from executions.services.offboarding import advance_deletion, advance_deletions
 from executions.states import ExecutionState
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.lease import LeaseLoop
+from resources.placement import Placement
 from tenants.models import Tenant
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope

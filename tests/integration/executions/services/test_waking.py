@@ -16,10 +16,10 @@ from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.claim import claim_step
 from executions.transitions.close import PlacementEnd, hand_back
-from executions.transitions.fence import Placement
 from executions.transitions.waiting import wake
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.tick import Tick
+from resources.placement import Placement
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.tenants import set_status

@@ -4,8 +4,8 @@ import json
 import logging
 from typing import Any
 
-from executions.transitions.fence import Placement
 from foundation.logs import JsonFormatter
+from resources.placement import Placement
 from tenants.scope import TenantRef
 
 LIBRARY = "some.library"

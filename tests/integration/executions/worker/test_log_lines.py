@@ -3,7 +3,6 @@
 import pytest
 from django.db import OperationalError
 
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops import lease, reaper
@@ -11,6 +10,7 @@ from executions.worker.loops.closer_pool import CloserPool
 from executions.worker.loops.lease import LeaseLoop
 from executions.worker.loops.log_flush import LogFlushLoop
 from executions.worker.loops.reaper import reap
+from resources.placement import Placement
 from resources.runtimes.stub import StubRuntime
 from tenants.scope import TenantRef
 from tests.factories import let_lapse, make_machine, make_placed

@@ -8,9 +8,9 @@ import pytest
 from executions.models import Approval
 from executions.semantics.approval_reply import ApprovalReply
 from executions.states import ExecutionState
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
+from resources.placement import Placement
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import make_machine, run_of, start

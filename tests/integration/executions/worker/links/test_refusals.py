@@ -6,10 +6,10 @@ import pytest
 from celery.exceptions import Ignore
 
 from executions.models import ExecutionEvent
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.reaper import reap
+from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import let_lapse, make_machine, make_placed, steps_of
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from executions.models import ResourceRecord
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from isolane.protocol import Grant, Resource, ResourceEvent, Run
 from isolane.results import StepResult
 from resources.issuers.base import Ask, FarThing, IssueError, Issuer
 from resources.ledger.models import Issued
 from resources.models import ResourceDefinition
+from resources.placement import Placement
 from resources.runtimes.stub import Behaviour, StubBackend
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import start

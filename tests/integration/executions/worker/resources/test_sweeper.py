@@ -6,7 +6,6 @@ import pytest
 
 from executions.models import ResourceRecord
 from executions.states import ExecutionState
-from executions.transitions.fence import Placement
 from executions.transitions.ledger import due_for_sweep, mark_swept
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
@@ -14,6 +13,7 @@ from executions.worker.loops.reaper import reap
 from executions.worker.loops.sweeper import sweep
 from resources.issuers.base import FarThing
 from resources.ledger.models import Issued
+from resources.placement import Placement
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import let_lapse
 from tests.integration.executions.worker.driving import drive, run_link

@@ -10,12 +10,12 @@ from celery.exceptions import Ignore
 from executions.models import ExecutionEvent
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.loops.lease import LeaseLoop
 from executions.worker.loops.reaper import reap
 from isolane.results import Code
+from resources.placement import Placement
 from resources.runtimes.stub import fails, succeeds
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (

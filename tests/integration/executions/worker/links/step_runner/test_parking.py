@@ -10,11 +10,11 @@ from executions.placement.models import Due
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.lease import LeaseLoop
 from isolane.results import Code
+from resources.placement import Placement
 from resources.runtimes.stub import fails, succeeds
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (

@@ -12,11 +12,11 @@ from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.submission.replay import replay
 from executions.transitions.close import PlacementEnd, hand_back
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from isolane.protocol import Log, Progress
 from isolane.results import Code
+from resources.placement import Placement
 from resources.runtimes.stub import fails
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import logs_of, place, run_of, start, step_of
@@ -228,7 +228,7 @@ def test_what_is_sealed_is_no_use_to_another_run(
         "FROM acme.executions_execution o WHERE o.id = %s AND e.id = %s",
         [placement.execution_id, other.execution_id],
     )
-    with pytest.raises(Exception, match="another execution"):
+    with pytest.raises(Exception, match="another owner"):
         links.begin("s1", other, "s1")
     links.end("s1")
 

@@ -13,13 +13,13 @@ from executions.placement.models import Ticket
 from executions.semantics.attempt import OVERDUE
 from executions.semantics.attempt_output import AttemptOutput
 from executions.states import ExecutionState
-from executions.transitions.fence import Placement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.attempt_log import AttemptLog
 from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.loops.lease import LeaseLoop
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from resources.runtimes.base import OnFrame
 from resources.runtimes.stub import StubRuntime, fails, succeeds
 from tenants.scope import TenantRef, tenant_scope
