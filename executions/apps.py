@@ -12,4 +12,4 @@ class ExecutionsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks."""
-        import_module("executions.checks")
+        import_module("executions.worker.checks")

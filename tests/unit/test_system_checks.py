@@ -36,7 +36,7 @@ def test_the_checks_of_every_app_are_registered() -> None:
         "tenants.checks",
         "tenants.logins.checks",
         "resources.checks",
-        "executions.checks",
+        "executions.worker.checks",
     }
 
 

@@ -5,6 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from executions.worker.clocks import clock_problems
+
 CLOCKS_OUT_OF_ORDER = "isolane.E010"
 NO_THREAD_TO_SPARE = "isolane.E011"
 
@@ -12,8 +14,17 @@ NO_THREAD_TO_SPARE = "isolane.E011"
 @register
 def check_clocks(app_configs: Any, **_: Any) -> list[CheckMessage]:
     """Check the order of the workers' clocks; safety depends on it."""
-    # TO FILL, with the id CLOCKS_OUT_OF_ORDER: compare LEASE_SECONDS with the clocks of executions.worker.clocks.
-    return []
+    problems = clock_problems(
+        lease=settings.LEASE_SECONDS, drain_grace=settings.DRAIN_GRACE_SECONDS
+    )
+    return [
+        Error(
+            f"Clocks of workers: {problem}.",
+            hint="LEASE_SECONDS and DRAIN_GRACE_SECONDS must fit executions/worker/clocks.py.",
+            id=CLOCKS_OUT_OF_ORDER,
+        )
+        for problem in problems
+    ]
 
 
 @register
