@@ -1,10 +1,15 @@
-"""Runs that no living worker can take, because it offers other nodes than they were submitted with."""
+"""Runs that no living worker can take, because it offers other nodes than they were submitted with.
+
+A run relies on the contracts of nodes (`executions.placement.contracts`), not on versions of packages: when all workers
+of its catalogue are gone, it goes on with a catalogue that covers the same contracts. So an upgrade strands no run.
+"""
 
 from datetime import timedelta
 
 from django.conf import settings
 from django.utils import timezone
 
+from executions.placement.contracts import covers
 from executions.placement.models import Catalogue, Ticket
 from executions.placement.registry import living
 from executions.placement.run_scope import run_scope
@@ -17,11 +22,12 @@ NOTED_EVERY = timedelta(minutes=1)
 BATCH = 100
 
 
-def settle_stranded() -> None:
-    """Say of each why it waits; end those that have waited too long."""
+def settle_unplaceable() -> None:
+    """Bind each to workers that offer the same contracts; else write why it waits, and end it after a time."""
     with platform_scope():
         offered = set(living().values_list("catalogue_id", flat=True))
         _note_offered(offered)
+        _bind_again(offered)
         stranded = list(
             Ticket.objects.select_related("catalogue")
             .filter(state=TicketState.WAITING)
@@ -37,6 +43,21 @@ def _note_offered(versions: set[str]) -> None:
     now = timezone.now()
     stale = Catalogue.objects.filter(version__in=versions, offered_at__lt=now - NOTED_EVERY)
     stale.update(offered_at=now)
+
+
+def _bind_again(offered: set[str]) -> None:
+    """Bind the waiting runs of a catalogue that nobody offers any more to one that covers it."""
+    waiting = Ticket.objects.filter(state=TicketState.WAITING).exclude(catalogue_id__in=offered)
+    wanted = set(waiting.order_by().values_list("catalogue_id", flat=True).distinct())
+    if not wanted:
+        return
+    known = Catalogue.objects.in_bulk(offered | wanted)
+    # The newest first, for runs submitted from now on are bound to it, too.
+    candidates = sorted(offered, key=lambda version: known[version].offered_at, reverse=True)
+    for version in wanted:
+        fitting = [one for one in candidates if covers(known[one].nodes, known[version].nodes)]
+        if fitting:
+            waiting.filter(catalogue_id=version).update(catalogue_id=fitting[0])
 
 
 def _settle(ticket: Ticket) -> None:

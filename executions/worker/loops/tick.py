@@ -6,7 +6,7 @@ Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. F
 
 from executions.placement.dispatch import admit_and_send
 from executions.services.offboarding import advance_deletions
-from executions.services.unplaceable import settle_stranded
+from executions.services.unplaceable import settle_unplaceable
 from executions.services.waking import wake_due
 from executions.worker.boot import WorkerBoot
 from executions.worker.locks import advisory_lock
@@ -35,5 +35,5 @@ class Tick(Periodic):
                 admit_and_send()
             if self._boot.may_reap() and reap(self._boot.node_name):
                 admit_and_send()
-            settle_stranded()
+            settle_unplaceable()
             advance_deletions()

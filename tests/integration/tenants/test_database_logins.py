@@ -16,7 +16,7 @@ from executions.placement.dispatch import admit_and_send
 from executions.placement.models import Due, DueKind, Worker
 from executions.services import offboarding, waking
 from executions.services.offboarding import advance_deletions
-from executions.services.unplaceable import settle_stranded
+from executions.services.unplaceable import settle_unplaceable
 from executions.services.waking import wake_due
 from executions.worker.lanes import sweep_lanes
 from executions.worker.loops.reaper import reap
@@ -138,7 +138,7 @@ def test_it_does_all_that_workers_do_beside_running_steps(
         assert wake_due() == 1
         assert reap(machine.node_name) == 1
         admit_and_send()
-        settle_stranded()
+        settle_unplaceable()
         sweep()
         sweep_lanes()
     for execution_id in (waiting, lost.execution_id):

@@ -10,13 +10,22 @@ from django.utils import timezone
 from executions.placement.admission import admit
 from executions.placement.models import Catalogue, Ticket
 from executions.services.publishing import catalogue_nodes
-from executions.services.unplaceable import settle_stranded
+from executions.services.unplaceable import settle_unplaceable
 from executions.states import ExecutionState
 from executions.worker.boot import WorkerBoot
+from isolane.protocol import NodeDescription
 from isolane.results import Code
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tests.factories import let_lapse, make_machine, make_run, run_of, steps_of, ticket_of
+from tests.factories import (
+    backend_of,
+    let_lapse,
+    make_machine,
+    make_run,
+    run_of,
+    steps_of,
+    ticket_of,
+)
 
 
 def replace_workers(old: WorkerBoot) -> WorkerBoot:
@@ -38,13 +47,60 @@ def test_a_stranded_run_says_why_it_waits_and_goes_on_when_its_nodes_are_back(
     mine, other = make_run(acme), make_run(globex)
     replace_workers(machine)
     assert admit() == []
-    settle_stranded()
+    settle_unplaceable()
     for tenant, run_id in ((acme, mine), (globex, other)):
         run = run_of(tenant, run_id)
         assert run.state == ExecutionState.QUEUED
         assert ticket_catalogue(run_id) in run.message
     make_machine(name="w3@test")
     assert {placed.execution_id for placed in admit()} == {mine, other}
+
+
+def test_runs_go_on_with_a_worker_that_offers_the_same_contracts(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+) -> None:
+    """A new version describes its nodes in other words, and may offer more of them."""
+    runs = {make_run(acme), make_run(globex)}
+    for run_id in runs:
+        let_time_pass(run_id)  # the upgrade took long
+    let_lapse(machine)
+    described = {
+        name: NodeDescription(
+            name=name,
+            parameters=node.parameters,
+            idempotent=False,
+            deterministic=False,
+            summary="New.",
+        )
+        for name, node in catalogue_of(machine).items()
+    }
+    newer = make_machine(
+        script={"work": succeeds(None), "more": succeeds(None)},
+        descriptions=described,
+        name="w2@test",
+    )
+    assert admit() == []
+    settle_unplaceable()
+    assert {(one.execution_id, one.boot) for one in admit()} == {(run, newer.id) for run in runs}
+
+
+def test_a_node_with_other_parameters_is_another(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+) -> None:
+    runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
+    let_lapse(machine)
+    changed = NodeDescription(
+        name="work", parameters={"required": ["x"]}, idempotent=False, deterministic=False
+    )
+    make_machine(script={"work": succeeds(None)}, descriptions={"work": changed}, name="w2@test")
+    settle_unplaceable()
+    assert admit() == []
+    for tenant, run_id in runs:
+        assert ticket_catalogue(run_id) in run_of(tenant, run_id).message
+
+
+def catalogue_of(machine: WorkerBoot) -> dict[str, NodeDescription]:
+    return {node.name: node for node in backend_of(machine).describe().nodes}
 
 
 def ticket_catalogue(execution_id: UUID) -> str:
@@ -57,7 +113,7 @@ def test_it_does_not_wait_for_ever(acme: TenantRef, globex: TenantRef, machine: 
     old, young = make_run(acme), make_run(globex)
     replace_workers(machine)
     let_time_pass(old)
-    settle_stranded()
+    settle_unplaceable()
     run = run_of(acme, old)
     assert (run.state, run.code) == (ExecutionState.FAILED, Code.CATALOGUE_MISSING)
     assert steps_of(acme, old) == {"one": "skipped", "two": "skipped"}
@@ -73,7 +129,7 @@ def test_how_long_is_the_operators_to_say(
     for _, run_id in runs:
         let_time_pass(run_id)
     monkeypatch.setattr(settings, "CATALOGUE_PATIENCE", timedelta(days=7))
-    settle_stranded()
+    settle_unplaceable()
     for tenant, run_id in runs:
         assert run_of(tenant, run_id).state == ExecutionState.QUEUED
 
@@ -84,9 +140,9 @@ def test_the_hour_counts_from_when_its_nodes_were_last_offered(
     runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
     for _, run_id in runs:
         let_time_pass(run_id)
-    settle_stranded()  # its worker lives: noted
+    settle_unplaceable()  # its worker lives: noted
     replace_workers(machine)
-    settle_stranded()
+    settle_unplaceable()
     for tenant, run_id in runs:
         assert run_of(tenant, run_id).state == ExecutionState.QUEUED
 
