@@ -7,6 +7,7 @@ database's at request-time.
 
 import json
 import logging
+from typing import NamedTuple
 
 from celery import current_app
 from django.db import InterfaceError, OperationalError
@@ -17,14 +18,34 @@ from executions.placement.admission import Placed, admit
 from executions.placement.chain import ChainSpec, publish_or_log
 from executions.placement.run_scope import run_scope
 from tenants.scope import login_scope
-from tenants.statement import fetch_row
+from tenants.statement import Statement
 
 BOUNDED_SECONDS = 0.2
 logger = logging.getLogger(__name__)
-LEFT = """
+
+
+class RestRow(NamedTuple):
+    """Where a run goes on, and its blueprint."""
+
+    next_step: str
+    content: str
+    content_hash: str
+
+
+# Locks:   nothing.
+# Guard:   run without outcome or time to wait for, and a step is next.
+# Writes:  nothing.
+# Events:  none.
+# Returns: where the run goes on; no row if there is nothing to send.
+REST = Statement(
+    "rest_of_chain",
+    """
 SELECT e.next_step, v.content, v.content_hash
 FROM executions_execution e JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
-WHERE e.id = %(execution)s::uuid AND e.outcome = '' AND e.next_step <> '' AND e.wake_at IS NULL"""
+WHERE e.id = %(execution)s::uuid AND e.outcome = '' AND e.next_step <> '' AND e.wake_at IS NULL""",
+    parameters=("execution",),
+    row=RestRow,
+)
 
 
 def admit_and_send(*, bounded: bool = False) -> None:
@@ -71,15 +92,14 @@ def _publish_bounded(spec: ChainSpec) -> bool:
 
 def _spec(placed: Placed) -> ChainSpec | None:
     with run_scope(placed.tenant_id):
-        row = fetch_row(LEFT, {"execution": placed.execution_id})
-    if row is None:
+        rest = REST.fetch({"execution": placed.execution_id})
+    if rest is None:
         return None
-    next_step, content, content_hash = row
     return ChainSpec(
         tenant_id=placed.tenant_id,
         execution_id=placed.execution_id,
         epoch=placed.epoch,
         lane=placed.lane,
-        plan=plan_of(content_hash, json.loads(content)),
-        first=next_step,
+        plan=plan_of(rest.content_hash, json.loads(rest.content)),
+        first=rest.next_step,
     )

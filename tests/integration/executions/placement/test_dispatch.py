@@ -15,8 +15,9 @@ from executions.placement import dispatch
 from executions.placement.admission import Placed
 from executions.placement.dispatch import admit_and_send
 from executions.semantics.reasons import EndReason
-from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops import lease
 from executions.worker.loops.lease import LeaseLoop

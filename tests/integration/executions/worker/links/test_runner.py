@@ -15,8 +15,9 @@ from executions.semantics.seeds import derive_seed
 from executions.services.publishing import publish
 from executions.states import ExecutionState
 from executions.submission.submit import request_cancel, submit
-from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
 from executions.worker.links.runner import LinkRunner, NoClaim, StepFailed
 from executions.worker.loops.lease import kill_runtimes

@@ -20,8 +20,10 @@ from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
 from executions.submission.submit import request_cancel
 from executions.transitions.claim import claim_step
-from executions.transitions.close import PlacementEnd, close_execution, hand_back
+from executions.transitions.close import close_execution
 from executions.transitions.fence import Placement
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import SELF_FENCE_SECONDS, WorkerBoot
 from executions.worker.links import closing
 from executions.worker.links import runner as links_module
