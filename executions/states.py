@@ -1,9 +1,11 @@
 """The states of executions, steps and tickets, and which may follow which. Pure data.
 
-Only `executions.transitions` writes states; each transition is one guarded UPDATE.
+Only `executions.transitions` writes states; each transition is one guarded UPDATE, and its guard is derived from the
+tables below. Rows come with a submission. A ticket is deleted when its run ends, or with its tenant, whose waiting runs
+nobody places any more (`executions.services.offboarding`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from django.db.models import TextChoices
@@ -43,10 +45,14 @@ class TicketState(TextChoices):
     PARKED = "parked"  # waits for a person or a time, without a slot
 
 
-_E, _S = ExecutionState, StepState
+_E, _S, _T = ExecutionState, StepState, TicketState
 TERMINAL_EXECUTION = frozenset({_E.SUCCEEDED, _E.FAILED, _E.TIMED_OUT, _E.CANCELLED})
 TERMINAL_STEP = frozenset({_S.SUCCEEDED, _S.FAILED, _S.SKIPPED, _S.CANCELLED})
-CLAIMABLE_STEP = frozenset({_S.PENDING, _S.RETRYING})
+BEGUN_STEP = frozenset({_S.RUNNING, _S.RETRYING, _S.SUSPENDED})  # and not ended
+# Of a run whose ticket is placed; it stays queued until its first step is claimed.
+PLACED_EXECUTION = frozenset({_E.QUEUED, _E.RUNNING})
+# Of a run whose ticket waits or is parked.
+UNPLACED_EXECUTION = frozenset({_E.QUEUED, _E.SUSPENDED, _E.WAITING})
 
 EXECUTION_TRANSITIONS: Mapping[ExecutionState, frozenset[ExecutionState]] = {
     _E.QUEUED: frozenset({_E.RUNNING, _E.CANCELLED, _E.TIMED_OUT, _E.FAILED}),
@@ -62,13 +68,27 @@ STEP_TRANSITIONS: Mapping[StepState, frozenset[StepState]] = {
     _S.SUSPENDED: frozenset({_S.SUCCEEDED, _S.RETRYING, _S.FAILED, _S.CANCELLED}),
     **{state: frozenset() for state in TERMINAL_STEP},
 }
+TICKET_TRANSITIONS: Mapping[TicketState, frozenset[TicketState]] = {
+    _T.WAITING: frozenset({_T.PLACED}),  # admission
+    _T.PLACED: frozenset({_T.WAITING, _T.PARKED}),  # the placement ends, the run does not
+    _T.PARKED: frozenset({_T.WAITING}),  # woken, or answered
+}
 
-State = TypeVar("State", ExecutionState, StepState)
+State = TypeVar("State", ExecutionState, StepState, TicketState)
 
 
-def sources(table: Mapping[State, frozenset[State]], target: State) -> list[str]:
-    """The states from which the target may be reached, as an UPDATE's guard needs them."""
-    found = [source.value for source, targets in table.items() if target in targets]
-    if not found:
-        raise ValueError(f"no state may become {target}")
-    return found
+def sources(
+    table: Mapping[State, frozenset[State]],
+    *targets: State,
+    only: Collection[State] | None = None,
+) -> list[str]:
+    """Return the states from which every target may be reached, as an UPDATE's guard needs them.
+
+    `only`: those of them that are meant; each must be one.
+    """
+    found = [source for source, reached in table.items() if reached.issuperset(targets)]
+    wanted = found if only is None else [source for source in table if source in only]
+    if not wanted or not set(wanted) <= set(found):
+        named = "not every one of " + ", ".join(sorted(only)) if only else "no state"
+        raise ValueError(f"{named} may become {' and '.join(sorted(targets))}")
+    return [source.value for source in wanted]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -11,15 +11,28 @@ from foundation.errors import NotFound
 from isolane.protocol import ResourceScope
 from resources.models import ResourceDefinition, Secret
 from resources.services.names import is_name
-from tenants.statement import fetch_row
+from tenants.statement import Statement
+
+
+class DefinitionsRow(NamedTuple):
+    """Definitions by name, as JSON; None if there are none."""
+
+    definitions: str | None
+
 
 # Asked by every run with resources: prepared, and one row. What is sealed is ASCII.
-DEFINITIONS = """
+DEFINITIONS = Statement(
+    "definitions",
+    """
 SELECT jsonb_object_agg(d.name, jsonb_build_object(
     'type', d.type, 'config', d.config, 'secrets', d.secrets, 'scope', d.scope, 'sealed', coalesce((
         SELECT jsonb_object_agg(s.name, encode(s.sealed, 'escape'))
         FROM jsonb_each_text(d.secrets) reference JOIN resources_secret s ON s.name = reference.value), '{}')))
-FROM resources_resourcedefinition d WHERE d.name = ANY(%(names)s::text[])"""
+       AS definitions
+FROM resources_resourcedefinition d WHERE d.name = ANY(%(names)s::text[])""",
+    parameters=("names",),
+    row=DefinitionsRow,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +49,10 @@ class DefinitionRef:
 
 def definitions(names: Collection[str]) -> dict[str, DefinitionRef]:
     """Those of the named definitions that exist, by name; one query."""
-    row = fetch_row(DEFINITIONS, {"names": [name for name in names if is_name(name)]})
-    found: dict[str, dict[str, Any]] = json.loads(row[0]) if row and row[0] else {}
+    row = DEFINITIONS.fetch({"names": [name for name in names if is_name(name)]})
+    found: dict[str, dict[str, Any]] = {}
+    if row and row.definitions:
+        found = json.loads(row.definitions)
     return {name: DefinitionRef(name=name, **said) for name, said in found.items()}
 
 

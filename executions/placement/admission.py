@@ -7,7 +7,7 @@ Failure: bubble; a placement that is committed but not sent is sent by the loop 
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -19,39 +19,85 @@ from executions.placement.rules import (
     WaitingTicket,
     decide,
 )
+from executions.states import TicketState
+from executions.transitions.place import place_tickets
 from resources.placement import Placement
 from tenants.scope import platform_scope
-from tenants.statement import fetch_row
+from tenants.statement import Statement, compose
 
 ADMISSION_LOCK = 7_231_002
 BATCH = 200
 
-# The counter first: whoever holds the lock reads it again afterwards, and then sees that we have been here.
-LOCK = "SELECT nextval('placement_dirty'), pg_try_advisory_xact_lock(%(lock)s)"
-DIRTY = "SELECT last_value FROM placement_dirty"
 
-# A statement of its own, after the lock: it must see what the last holder has committed.
-# It looks at no more tickets of a tenant than could be placed, however many wait, and goes from tenant to tenant along
-# the index. Only what fits a free worker counts: runs that nobody can take must not stand in their tenant's way.
-SNAPSHOT = """
-WITH RECURSIVE free_worker AS (
+class LockRow(NamedTuple):
+    """The counter as it was raised, and whether the lock is ours."""
+
+    dirty: int
+    held: bool
+
+
+class DirtyRow(NamedTuple):
+    """The counter."""
+
+    dirty: int
+
+
+class SnapshotRow(NamedTuple):
+    """What is free and what waits, as JSON; None if nothing is."""
+
+    workers: str | None
+    tickets: str | None
+
+
+# Locks:   the admission lock, if it is free.
+# Guard:   none.
+# Writes:  the counter, first: the holder of the lock reads it again afterwards, and then sees that we have been here.
+# Events:  none.
+# Returns: the counter, and whether the lock is ours.
+LOCK = Statement(
+    "admission_lock",
+    "SELECT nextval('placement_dirty') AS dirty, pg_try_advisory_xact_lock(%(lock)s) AS held",
+    parameters=("lock",),
+    row=LockRow,
+)
+
+# Locks:   nothing.
+# Guard:   none.
+# Writes:  nothing.
+# Events:  none.
+# Returns: the counter.
+DIRTY = Statement(
+    "admission_dirty", "SELECT last_value AS dirty FROM placement_dirty", row=DirtyRow
+)
+
+_FREE_WORKERS = f"""free_worker AS (
     SELECT w.boot, w.node_name, w.lane, w.capacity - count(t.execution_id) AS free, w.catalogue_id AS catalogue,
            w.isolation_levels
-    FROM placement_worker w LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = 'placed'
+    FROM placement_worker w
+    LEFT JOIN placement_ticket t ON t.worker_id = w.boot AND t.state = '{TicketState.PLACED}'
     WHERE w.lease_until > now() AND NOT w.draining AND w.reachable
     GROUP BY w.boot HAVING w.capacity > count(t.execution_id)
 ), offer AS (
     SELECT DISTINCT catalogue, jsonb_array_elements_text(isolation_levels) AS level FROM free_worker
-), held AS (
-    SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = 'placed' GROUP BY tenant_id
-), waiting(tenant_id) AS (
+)"""  # noqa: S608 - all constants
+
+_HELD_SLOTS = f"""held AS (
+    SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = '{TicketState.PLACED}' GROUP BY tenant_id
+)"""  # noqa: S608 - all constants
+
+# From tenant to tenant along the index.
+_WAITING_TENANTS = f"""waiting(tenant_id) AS (
     (SELECT tenant_id FROM placement_ticket
-     WHERE state = 'waiting' AND EXISTS (SELECT 1 FROM free_worker) ORDER BY tenant_id LIMIT 1)
+     WHERE state = '{TicketState.WAITING}' AND EXISTS (SELECT 1 FROM free_worker) ORDER BY tenant_id LIMIT 1)
     UNION ALL
     SELECT (SELECT t.tenant_id FROM placement_ticket t
-            WHERE t.state = 'waiting' AND t.tenant_id > waiting.tenant_id ORDER BY t.tenant_id LIMIT 1)
+            WHERE t.state = '{TicketState.WAITING}' AND t.tenant_id > waiting.tenant_id ORDER BY t.tenant_id LIMIT 1)
     FROM waiting WHERE waiting.tenant_id IS NOT NULL
-), next AS (
+)"""  # noqa: S608 - all constants
+
+# No more tickets of a tenant than could be placed, however many wait. Only what fits a free worker counts: runs that no
+# worker can take must not stand in their tenant's way.
+_NEXT_TICKETS = f"""next AS (
     SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id AS catalogue, t.waiting_since, room.free
     FROM waiting
     JOIN tenants_tenant n ON n.id = waiting.tenant_id AND n.status = 'active'
@@ -60,24 +106,32 @@ WITH RECURSIVE free_worker AS (
     CROSS JOIN LATERAL (SELECT greatest(q.max_running - coalesce(held.n, 0), 0) AS free) room
     CROSS JOIN LATERAL (
         SELECT * FROM placement_ticket t
-        WHERE t.tenant_id = waiting.tenant_id AND t.state = 'waiting' AND NOT t.cancel_requested
+        WHERE t.tenant_id = waiting.tenant_id AND t.state = '{TicketState.WAITING}' AND NOT t.cancel_requested
           AND EXISTS (SELECT 1 FROM offer WHERE offer.catalogue = t.catalogue_id AND offer.level = t.isolation)
         ORDER BY t.waiting_since LIMIT least(room.free, (SELECT sum(free) FROM free_worker))
     ) t
     ORDER BY t.waiting_since LIMIT %(batch)s
-)
-SELECT (SELECT json_agg(row_to_json(free_worker)) FROM free_worker)::text,
-       (SELECT json_agg(row_to_json(next) ORDER BY waiting_since) FROM next)::text"""
+)"""  # noqa: S608 - all constants
 
-PLACE = """
-WITH placed AS (
-    UPDATE placement_ticket t
-    SET state = 'placed', worker_id = d.boot, deadline = now() + make_interval(secs => t.time_left)
-    FROM unnest(%(executions)s::uuid[], %(boots)s::uuid[]) AS d(execution, boot)
-    WHERE t.execution_id = d.execution AND t.state = 'waiting'
-    RETURNING t.execution_id, t.tenant_id, t.epoch, t.worker_id
+# Locks:   nothing. A statement of its own, after the lock: it must see what the last holder has committed.
+# Guard:   none.
+# Writes:  nothing.
+# Events:  none.
+# Returns: free workers, and the tickets that are next.
+SNAPSHOT = Statement(
+    "admission_snapshot",
+    compose(
+        "RECURSIVE " + _FREE_WORKERS,
+        _HELD_SLOTS,
+        _WAITING_TENANTS,
+        _NEXT_TICKETS,
+        then="""
+SELECT (SELECT json_agg(row_to_json(free_worker)) FROM free_worker)::text AS workers,
+       (SELECT json_agg(row_to_json(next) ORDER BY waiting_since) FROM next)::text AS tickets""",
+    ),
+    parameters=("batch",),
+    row=SnapshotRow,
 )
-SELECT json_agg(json_build_array(execution_id, tenant_id, epoch, worker_id))::text FROM placed"""
 
 
 def admit() -> list[Placement]:
@@ -90,23 +144,27 @@ def admit() -> list[Placement]:
                 return placed
             placed += batch
             # A process that found the lock taken has raised the counter before: look again in its place.
-            if len(batch) < BATCH and _value(DIRTY) == dirty:
+            if len(batch) < BATCH and _dirty() == dirty:
                 return placed
 
 
 def _pass() -> tuple[int, list[Placement] | None]:
     """Place one batch under the lock; returns the counter before it, and none if another process holds the lock."""
     with transaction.atomic():
-        row = fetch_row(LOCK, {"lock": ADMISSION_LOCK})
-        dirty, held = row or (0, False)
-        if not held:
-            return dirty, None
+        lock = LOCK.fetch({"lock": ADMISSION_LOCK}) or LockRow(dirty=0, held=False)
+        if not lock.held:
+            return lock.dirty, None
         decisions = decide(_snapshot())
-        return dirty, list(_place(decisions)) if decisions else []
+        return lock.dirty, list(_place(decisions)) if decisions else []
+
+
+def _dirty() -> int | None:
+    row = DIRTY.fetch()
+    return row.dirty if row else None
 
 
 def _snapshot() -> Snapshot:
-    found = fetch_row(SNAPSHOT, {"batch": BATCH}) or ("", "")
+    found = SNAPSHOT.fetch({"batch": BATCH}) or SnapshotRow(workers=None, tickets=None)
     workers = [
         FreeWorker(
             boot=UUID(row["boot"]),
@@ -116,9 +174,9 @@ def _snapshot() -> Snapshot:
             catalogue=row["catalogue"],
             isolation_levels=frozenset(row["isolation_levels"]),
         )
-        for row in _rows(found[0])
+        for row in _rows(found.workers)
     ]
-    rows = _rows(found[1])
+    rows = _rows(found.tickets)
     waiting = [
         WaitingTicket(
             execution_id=UUID(row["execution_id"]),
@@ -133,25 +191,18 @@ def _snapshot() -> Snapshot:
 
 
 def _place(decisions: list[PlacementDecision]) -> Iterator[Placement]:
-    decided = {str(decision.boot): decision for decision in decisions}
+    decided = {decision.boot: decision for decision in decisions}
     executions = [decision.execution_id for decision in decisions]
     boots = [decision.boot for decision in decisions]
-    for execution_id, tenant_id, epoch, boot in _rows(
-        _value(PLACE, {"executions": executions, "boots": boots})
-    ):
+    for ticket in place_tickets(executions, boots):
         yield Placement(
-            tenant_id=tenant_id,
-            execution_id=UUID(execution_id),
-            epoch=epoch,
-            boot=UUID(boot),
-            worker=decided[boot].worker,
-            lane=decided[boot].lane,
+            tenant_id=ticket.tenant_id,
+            execution_id=ticket.execution_id,
+            epoch=ticket.epoch,
+            boot=ticket.boot,
+            worker=decided[ticket.boot].worker,
+            lane=decided[ticket.boot].lane,
         )
-
-
-def _value(statement: str, parameters: dict[str, Any] | None = None) -> Any:
-    row = fetch_row(statement, parameters or {})
-    return row[0] if row else None
 
 
 def _rows(text: str | None) -> list[Any]:

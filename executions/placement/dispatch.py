@@ -7,6 +7,7 @@ the database's at request-time.
 
 import json
 import logging
+from typing import NamedTuple
 
 from django.db import InterfaceError, OperationalError
 
@@ -16,13 +17,33 @@ from executions.placement.chain import SHORT_TRY_SECONDS, ChainSpec, publish
 from executions.placement.run_scope import run_scope
 from resources.placement import Placement
 from tenants.scope import login_scope
-from tenants.statement import fetch_row
+from tenants.statement import Statement
 
 logger = logging.getLogger(__name__)
-LEFT = """
+
+
+class RestRow(NamedTuple):
+    """Where a run goes on, and its blueprint."""
+
+    next_step: str
+    content: str
+    content_hash: str
+
+
+# Locks:   nothing.
+# Guard:   run without outcome or time to wait for, and a step is next.
+# Writes:  nothing.
+# Events:  none.
+# Returns: where the run goes on; no row if there is nothing to send.
+REST = Statement(
+    "rest_of_chain",
+    """
 SELECT e.next_step, v.content, v.content_hash
 FROM executions_execution e JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
-WHERE e.id = %(execution)s::uuid AND e.outcome = '' AND e.next_step <> '' AND e.wake_at IS NULL"""
+WHERE e.id = %(execution)s::uuid AND e.outcome = '' AND e.next_step <> '' AND e.wake_at IS NULL""",
+    parameters=("execution",),
+    row=RestRow,
+)
 
 
 def admit_and_send(*, bounded: bool = False) -> None:
@@ -45,9 +66,8 @@ def admit_and_send(*, bounded: bool = False) -> None:
 def send(placement: Placement, *, timeout: float | None = None) -> bool:
     """Send the steps that a placement has left to its lane; false if the broker did not take them."""
     with run_scope(placement.tenant_id):
-        row = fetch_row(LEFT, {"execution": placement.execution_id})
-    if row is None:
+        rest = REST.fetch({"execution": placement.execution_id})
+    if rest is None:
         return True
-    next_step, content, content_hash = row
-    plan = plan_of(content_hash, json.loads(content))
-    return publish(ChainSpec(placement=placement, plan=plan, first=next_step), timeout=timeout)
+    plan = plan_of(rest.content_hash, json.loads(rest.content))
+    return publish(ChainSpec(placement=placement, plan=plan, first=rest.next_step), timeout=timeout)

@@ -9,29 +9,54 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import BooleanField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from executions.placement.models import Catalogue, Ticket, Worker
+from executions.states import TicketState
 from foundation.errors import Unavailable
 from isolane.protocol import Catalogue as CatalogueFrame
 from resources.placement import Placement
 from tenants.isolation import Isolation
+from tenants.statement import Statement
 
-RENEW = """
+
+class RenewedRow(NamedTuple):
+    """The boot that was renewed, with a ticket that it holds, or without one."""
+
+    boot: UUID
+    execution_id: UUID | None
+    tenant_id: int
+    epoch: int
+    cancel_requested: bool
+    overdue: bool
+
+
+# Locks:   the worker's row.
+# Guard:   its lease has not lapsed.
+# Writes:  the lease, and whether it drains and is reachable.
+# Events:  none.
+# Returns: a row for each ticket that it holds, one without a ticket if it holds none; no row if the lease has lapsed.
+RENEW = Statement(
+    "renew",
+    f"""
 WITH me AS (
     UPDATE placement_worker
     SET lease_until = now() + make_interval(secs => %(lease)s), draining = draining OR %(draining)s,
         reachable = %(reachable)s
     WHERE boot = %(boot)s AND lease_until > now() RETURNING boot
 )
-SELECT me.boot, t.execution_id, t.tenant_id, t.epoch, t.cancel_requested, coalesce(t.deadline <= now(), false)
-FROM me LEFT JOIN placement_ticket t ON t.worker_id = me.boot AND t.state = 'placed'"""
+SELECT me.boot, t.execution_id, t.tenant_id, t.epoch, t.cancel_requested,
+       coalesce(t.deadline <= now(), false) AS overdue
+FROM me LEFT JOIN placement_ticket t ON t.worker_id = me.boot AND t.state = '{TicketState.PLACED}'""",  # noqa: S608 - a constant
+    parameters=("boot", "lease", "draining", "reachable"),
+    row=RenewedRow,
+)
 
 
 class NoWorkerYet(Unavailable):
@@ -96,12 +121,14 @@ def renew(
         "draining": draining,
         "reachable": reachable,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(RENEW, parameters)
-        rows = cursor.fetchall()
+    rows = RENEW.fetch_all(parameters)
     if not rows:
         return None
-    held = [row[1:] for row in rows if row[1] is not None]
+    held = [
+        (row.execution_id, row.tenant_id, row.epoch, row.cancel_requested, row.overdue)
+        for row in rows
+        if row.execution_id is not None
+    ]
     return _held_placements(held, boot=boot, node_name=node_name, lane=lane)
 
 

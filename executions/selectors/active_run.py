@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from executions.blueprints.plan import Plan, plan_of
@@ -12,37 +12,109 @@ from executions.models.sealing import seal, unseal
 from executions.semantics.active_run import ActiveRun
 from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
+from executions.states import StepState
 from resources.placement import Placement
-from tenants.statement import Row, fetch_row
+from tenants.statement import Statement
 
-LOAD_RUN = """
+
+class RunToLoadRow(NamedTuple):
+    """A run as it is stored; JSON is text, as Django's connections hand it over."""
+
+    content: str
+    content_hash: str
+    number: int
+    inputs: str
+    sealed_inputs: bytes | None
+    variables: str
+    sealed_variables: bytes | None
+    costs: str
+    seed: int
+    isolation: str
+    requested_by: str
+    request_id: str
+    replay_of: UUID | None
+    outputs: str | None
+    sealed_outputs: str | None
+    budget: str | None
+    spent: str | None
+
+
+class InterruptedRow(NamedTuple):
+    """A run, and the step that was running."""
+
+    path: str | None
+    attempt: int | None
+    recovering: bool | None
+    version: int
+    losses: int
+    content: str
+    content_hash: str
+
+
+class OutputsRow(NamedTuple):
+    """Outputs of steps by their paths, as JSON."""
+
+    outputs: str | None
+
+
+# Locks:   nothing.
+# Guard:   none.
+# Writes:  nothing.
+# Events:  none.
+# Returns: a run with its blueprint, the outputs of its steps, and budgets; no row if it is gone.
+LOAD_RUN = Statement(
+    "load_run",
+    f"""
 SELECT v.content, v.content_hash, v.number, e.inputs, e.sealed_inputs, e.variables, e.sealed_variables, e.costs, e.seed,
-       e.isolation, e.requested_by, e.request_id, e.replay_of, done.open, done.sealed, q.budget,
-       CASE WHEN q.budget <> '{}' THEN (
+       e.isolation, e.requested_by, e.request_id, e.replay_of, done.outputs, done.sealed_outputs, q.budget,
+       CASE WHEN q.budget <> jsonb_build_object() THEN (
            SELECT jsonb_object_agg(m.kind, m.amount) FROM executions_monthlycost m
-           WHERE m.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date) END
+           WHERE m.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date) END AS spent
 FROM executions_execution e
 JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
 LEFT JOIN public.tenants_quota q ON q.tenant_id = %(tenant)s::bigint
 CROSS JOIN LATERAL (
-    SELECT jsonb_object_agg(s.path, s.output) FILTER (WHERE s.sealed_output IS NULL) AS open,
+    SELECT jsonb_object_agg(s.path, s.output) FILTER (WHERE s.sealed_output IS NULL) AS outputs,
            jsonb_object_agg(s.path, encode(s.sealed_output, 'escape')) FILTER (WHERE s.sealed_output IS NOT NULL)
-               AS sealed
-    FROM executions_step s WHERE s.execution_id = e.id AND s.state = 'succeeded'
+               AS sealed_outputs
+    FROM executions_step s WHERE s.execution_id = e.id AND s.state = '{StepState.SUCCEEDED}'
 ) done
-WHERE e.id = %(execution)s::uuid"""
+WHERE e.id = %(execution)s::uuid""",  # noqa: S608 - a constant
+    parameters=("tenant", "execution"),
+    row=RunToLoadRow,
+)
 
-# Of a placement that others end: which step is interrupted, and what its fate depends on.
-INTERRUPTED = """
+# Locks:   nothing.
+# Guard:   run without outcome.
+# Writes:  nothing.
+# Events:  none.
+# Returns: of a placement that others end, the step that is interrupted, and what its fate depends on.
+INTERRUPTED = Statement(
+    "interrupted_step",
+    f"""
 SELECT s.path, s.attempt, s.recovering, e.version, e.losses, v.content, v.content_hash
 FROM executions_execution e
 JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
-LEFT JOIN executions_step s ON s.execution_id = e.id AND s.state = 'running' AND s.epoch = %(epoch)s::int
-WHERE e.id = %(execution)s::uuid AND e.outcome = ''"""
+LEFT JOIN executions_step s
+       ON s.execution_id = e.id AND s.state = '{StepState.RUNNING}' AND s.epoch = %(epoch)s::int
+WHERE e.id = %(execution)s::uuid AND e.outcome = ''""",  # noqa: S608 - a constant
+    parameters=("execution", "epoch"),
+    row=InterruptedRow,
+)
 
-ORIGINAL = """
-SELECT jsonb_object_agg(path, output) FROM executions_step
-WHERE execution_id = %(execution)s::uuid AND state = 'succeeded' AND sealed_output IS NULL"""
+# Locks:   nothing.
+# Guard:   none.
+# Writes:  nothing.
+# Events:  none.
+# Returns: the outputs of a run that another one repeats, but for what is sealed.
+ORIGINAL = Statement(
+    "original_outputs",
+    f"""
+SELECT jsonb_object_agg(path, output) AS outputs FROM executions_step
+WHERE execution_id = %(execution)s::uuid AND state = '{StepState.SUCCEEDED}' AND sealed_output IS NULL""",  # noqa: S608 - a constant
+    parameters=("execution",),
+    row=OutputsRow,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +135,7 @@ class StoredRun:
 
     tenant_id: int
     execution_id: UUID
-    row: Row
+    row: RunToLoadRow
     original: str | None  # the outputs of the run that it repeats, as JSON
 
 
@@ -75,72 +147,71 @@ def load_run(tenant_id: int, execution_id: UUID) -> ActiveRun | None:
 
 def read_run(tenant_id: int, execution_id: UUID) -> StoredRun | None:
     """Read a run of the tenant entered; none if it is gone."""
-    row = fetch_row(LOAD_RUN, {"tenant": tenant_id, "execution": execution_id})
+    row = LOAD_RUN.fetch({"tenant": tenant_id, "execution": execution_id})
     if row is None:
         return None
-    replay_of = row[12]
-    original = fetch_row(ORIGINAL, {"execution": replay_of}) if replay_of else None
+    original = ORIGINAL.fetch({"execution": row.replay_of}) if row.replay_of else None
     return StoredRun(
         tenant_id=tenant_id,
         execution_id=execution_id,
         row=row,
-        original=original[0] if original else None,
+        original=original.outputs if original else None,
     )
 
 
 def restore_run(found: StoredRun) -> ActiveRun:
     """The plan, the memory and the budgets of a run that was read; without a statement."""
-    tenant_id, execution_id = found.tenant_id, found.execution_id
-    (content, content_hash, number, inputs, sealed_inputs, variables, sealed_variables, costs, seed,
-     isolation, requested_by, request_id, replay_of, outputs, sealed, limits, spent) = found.row  # fmt: skip
-    planned = plan_of(content_hash, json.loads(content))
-    hidden = unseal(execution_id, sealed_variables) if sealed_variables else {}
-    opened = {path: unseal(execution_id, token.encode()) for path, token in _object(sealed).items()}
+    execution_id, row = found.execution_id, found.row
+    planned = plan_of(row.content_hash, json.loads(row.content))
+    hidden = unseal(execution_id, row.sealed_variables) if row.sealed_variables else {}
+    sealed = _object(row.sealed_outputs)
+    opened = {path: unseal(execution_id, token.encode()) for path, token in sealed.items()}
     memory = ExecutionMemory(
         planned,
         metadata=Metadata(
-            tenant_id=tenant_id,
+            tenant_id=found.tenant_id,
             execution_id=execution_id,
             blueprint=planned.name,
-            blueprint_version=number,
+            blueprint_version=row.number,
         ),
-        inputs=unseal(execution_id, sealed_inputs) if sealed_inputs else _object(inputs),
-        outputs=_object(outputs) | opened,
-        variables=_object(variables) | hidden,
+        inputs=unseal(execution_id, row.sealed_inputs)
+        if row.sealed_inputs
+        else _object(row.inputs),
+        outputs=_object(row.outputs) | opened,
+        variables=_object(row.variables) | hidden,
         sensitive_variables=frozenset(hidden),
     )
     budget = Budget(
         run_limits=planned.budget,
-        run_spent=_amounts(costs),
-        tenant_limits=_amounts(limits),
-        tenant_spent=_amounts(spent),
+        run_spent=_amounts(row.costs),
+        tenant_limits=_amounts(row.budget),
+        tenant_spent=_amounts(row.spent),
     )
     return ActiveRun(
         plan=planned,
         memory=memory,
         budget=budget,
-        seed=seed,
-        isolation=isolation,
+        seed=row.seed,
+        isolation=row.isolation,
         seal=partial(seal, execution_id),
-        requested_by=requested_by,
-        request_id=request_id,
-        original=_object(found.original) if replay_of else None,
+        requested_by=row.requested_by,
+        request_id=row.request_id,
+        original=_object(found.original) if row.replay_of else None,
     )
 
 
 def interrupted_step(placement: Placement) -> InterruptedStep | None:
     """Read what a placement was at; none if its run has an outcome."""
-    row = fetch_row(INTERRUPTED, placement.parameters())
+    row = INTERRUPTED.fetch(placement.parameters())
     if row is None:
         return None
-    path, attempt, recovering, version, losses, content, content_hash = row
     return InterruptedStep(
-        plan=plan_of(content_hash, json.loads(content)),
-        version=version,
-        losses=losses,
-        path=path,
-        attempt=attempt or 0,
-        recovering=bool(recovering),
+        plan=plan_of(row.content_hash, json.loads(row.content)),
+        version=row.version,
+        losses=row.losses,
+        path=row.path,
+        attempt=row.attempt or 0,
+        recovering=bool(row.recovering),
     )
 
 

@@ -14,7 +14,8 @@ from executions.placement.models import Catalogue, Ticket
 from executions.placement.registry import living
 from executions.placement.run_scope import run_scope
 from executions.states import ExecutionState, TicketState
-from executions.transitions.waiting import end_waiting, explain_waiting
+from executions.transitions.end_waiting import end_waiting
+from executions.transitions.explain_waiting import explain_waiting
 from isolane.results import Code
 from tenants.scope import platform_scope
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from executions.placement.models import Due, DueKind
 from executions.placement.run_scope import run_scope
 from executions.services.approvals import expire
-from executions.transitions.waiting import wake
+from executions.transitions.wake import wake
 from foundation.errors import NotFound
 from tenants.scope import platform_scope
 from tenants.selectors import schema_of

@@ -3,39 +3,61 @@
 from collections.abc import Sequence
 
 from executions.semantics.attempt_record import LogLine
-from executions.transitions.checkpoint import line_columns
-from executions.transitions.fence import FENCE, Placement, fetch_row
+from executions.transitions.events import EVENT_COUNT, EVENTS
+from executions.transitions.fence import FENCE, FENCE_PARAMETERS
+from executions.transitions.log_lines import INSERTED_LINES, LINE_PARAMETERS, line_columns
+from executions.transitions.rows import RunRow
+from resources.placement import Placement
+from tenants.statement import Statement, compose
 
-APPEND_OUTPUT = f"""
-WITH {FENCE}, run AS (
+# Lines come in the order of time: with one as young as the first of these, all of them are written.
+_LOCKED_RUN = """locked AS (
+    SELECT e.id, e.last_log FROM executions_execution e JOIN fence ON e.id = fence.execution_id
+    WHERE e.outcome = '' AND NOT EXISTS (
+        SELECT 1 FROM executions_steplog l
+        WHERE l.execution_id = fence.execution_id AND l.step = %(path)s::text AND l.attempt = %(attempt)s::int
+          AND l.at >= %(first_at)s::timestamptz)
+    FOR NO KEY UPDATE OF e
+)"""
+
+_HAPPENED = """happened(ordinal, kind, step, data) AS (
+    SELECT 1, 'step.progress', %(path)s::text, jsonb_build_object(
+               'attempt', %(attempt)s::int, 'fraction', %(fraction)s::float8, 'message', %(text)s::text)
+    WHERE %(fraction)s::float8 IS NOT NULL
+    UNION ALL
+    SELECT 2, 'step.log', %(path)s::text, jsonb_build_object(
+               'attempt', %(attempt)s::int, 'lines', %(lines)s::int, 'last_log', locked.last_log + %(lines)s::int)
+    FROM locked WHERE %(lines)s::int > 0
+)"""
+
+_LONGER_RUN = f"""run AS (
     UPDATE executions_execution e
-    SET last_log = e.last_log + %(lines)s::int,
-        last_event = e.last_event + (%(lines)s::int > 0)::int + (%(fraction)s::float8 IS NOT NULL)::int
-    FROM fence WHERE e.id = fence.execution_id AND e.outcome = ''
-      -- Lines come in the order of time: with one as young as the first of these, all of them are written.
-      AND NOT EXISTS (
-          SELECT 1 FROM executions_steplog l
-          WHERE l.execution_id = fence.execution_id AND l.step = %(path)s::text AND l.attempt = %(attempt)s::int
-            AND l.at >= %(first_at)s::timestamptz)
+    SET last_log = e.last_log + %(lines)s::int, last_event = e.last_event + {EVENT_COUNT}
+    FROM locked WHERE e.id = locked.id
     RETURNING e.id, e.last_log, e.last_event
-), logs AS (
-    INSERT INTO executions_steplog (execution_id, number, at, step, attempt, level, message)
-    SELECT run.id, run.last_log - %(lines)s::int + line.number, line.at, %(path)s::text, %(attempt)s::int, line.level,
-           line.message
-    FROM run, unnest(%(times)s::timestamptz[], %(levels)s::text[], %(messages)s::text[])
-              WITH ORDINALITY AS line(at, level, message, number)
-), said AS (
-    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT id, last_event, now(), 'step.log', %(path)s::text,
-           jsonb_build_object('attempt', %(attempt)s::int, 'lines', %(lines)s::int, 'last_log', last_log)
-    FROM run WHERE %(lines)s::int > 0
-), progress AS (
-    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT id, last_event - (%(lines)s::int > 0)::int, now(), 'step.progress', %(path)s::text,
-           jsonb_build_object('attempt', %(attempt)s::int, 'fraction', %(fraction)s::float8, 'message', %(text)s::text)
-    FROM run WHERE %(fraction)s::float8 IS NOT NULL
-)
-SELECT id FROM run"""  # noqa: S608 - the fence is a constant
+)"""  # noqa: S608 - all constants
+
+# Locks:   the ticket FOR SHARE, the run.
+# Guard:   fence; run without outcome; none of the lines is written.
+# Writes:  the lines, and how many the run has.
+# Events:  step.progress if there is any, step.log if there are lines.
+# Returns: the run; no row if they are written, or it is refused.
+APPEND_OUTPUT = Statement(
+    "append_output",
+    compose(
+        FENCE,
+        _LOCKED_RUN,
+        _HAPPENED,
+        _LONGER_RUN,
+        EVENTS,
+        INSERTED_LINES,
+        then="SELECT id FROM run",
+    ),
+    parameters=(
+        *FENCE_PARAMETERS, *LINE_PARAMETERS, "path", "attempt", "lines", "first_at", "fraction", "text",
+    ),
+    row=RunRow,
+)  # fmt: skip
 
 
 def append_output(
@@ -58,4 +80,4 @@ def append_output(
         "fraction": fraction,
         "text": text,
     }
-    return fetch_row(APPEND_OUTPUT, parameters) is not None
+    return APPEND_OUTPUT.fetch(parameters) is not None

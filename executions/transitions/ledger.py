@@ -8,7 +8,9 @@ from uuid import UUID
 from django.db import connection
 
 from executions.semantics.resource_tracker import TrackedResource
-from executions.transitions.fence import FENCE_UNLESS_CANCELLED, Placement, fetch_row
+from executions.transitions.fence import FENCE_UNLESS_CANCELLED
+from resources.placement import Placement
+from tenants.statement import fetch_row
 
 # For statements with a CTE called `run`, which gives the run's id.
 HELD = """, held AS (

@@ -5,38 +5,68 @@ from typing import Any
 from uuid import UUID
 
 from executions.blueprints.plan import Plan
-from tenants.statement import fetch_row
+from executions.states import ExecutionState, StepState, TicketState
+from executions.transitions.events import EVENT_COUNT, EVENTS
+from executions.transitions.rows import RunRow
+from tenants.statement import Statement, compose
 
-SUBMIT = """
-WITH run AS (
+_HAPPENED = f"""happened(ordinal, kind, step, data) AS (
+    SELECT 1, 'execution.{ExecutionState.QUEUED}', '', jsonb_build_object()
+)"""
+
+_QUEUED_RUN = f"""run AS (
     INSERT INTO executions_execution (
         id, blueprint_version_id, state, outcome, code, message, inputs, sealed_inputs, labels, seed, express,
         isolation, isolation_reason, catalogue, version, next_step, last_event, losses, requested_by, request_id,
         idempotency_key, key_blueprint, request_hash, replay_of, worker, created_at)
     VALUES (
-        %(execution)s::uuid, %(version)s::bigint, 'queued', '', '', '', %(inputs)s::jsonb, %(sealed_inputs)s::bytea,
-        %(labels)s::jsonb, %(seed)s::bigint, %(express)s::bool, %(isolation)s::text, %(isolation_reason)s::text,
-        %(catalogue)s::text, 0, %(first)s::text, 1, 0, %(requested_by)s::text, %(request_id)s::text,
-        %(idempotency_key)s::text, %(key_blueprint)s::bigint, %(request_hash)s::text, %(replay_of)s::uuid, '', now())
+        %(execution)s::uuid, %(version)s::bigint, '{ExecutionState.QUEUED}', '', '', '', %(inputs)s::jsonb,
+        %(sealed_inputs)s::bytea, %(labels)s::jsonb, %(seed)s::bigint, %(express)s::bool, %(isolation)s::text,
+        %(isolation_reason)s::text, %(catalogue)s::text, 0, %(first)s::text, {EVENT_COUNT}, 0,
+        %(requested_by)s::text, %(request_id)s::text, %(idempotency_key)s::text, %(key_blueprint)s::bigint,
+        %(request_hash)s::text, %(replay_of)s::uuid, '', now())
     -- The key is taken; or the first try over a lost connection was written.
     ON CONFLICT DO NOTHING
-    RETURNING id
-), steps AS (
+    RETURNING id, last_event
+)"""  # noqa: S608 - all constants
+
+_PENDING_STEPS = f"""steps AS (
     INSERT INTO executions_step (
         execution_id, position, path, uses, state, attempt, epoch, code, message, cause, recovering)
-    SELECT run.id, step.number - 1, step.path, step.uses, 'pending', 0, 0, '', '', '', false
+    SELECT run.id, step.number - 1, step.path, step.uses, '{StepState.PENDING}', 0, 0, '', '', '', false
     FROM run, unnest(%(paths)s::text[], %(uses)s::text[]) WITH ORDINALITY AS step(path, uses, number)
-), event AS (
-    INSERT INTO executions_executionevent (execution_id, sequence, at, kind, step, data)
-    SELECT id, 1, now(), 'execution.queued', '', '{}' FROM run
-), ticket AS (
+)"""  # noqa: S608 - all constants
+
+_WAITING_TICKET = f"""ticket AS (
     INSERT INTO public.placement_ticket (
         execution_id, tenant_id, state, epoch, isolation, catalogue_id, cancel_requested, waiting_since, time_left)
-    SELECT id, %(tenant)s::bigint, 'waiting', 1, %(isolation)s::text, %(catalogue)s::text, false, now(),
+    SELECT id, %(tenant)s::bigint, '{TicketState.WAITING}', 1, %(isolation)s::text, %(catalogue)s::text, false, now(),
            %(time_left)s::float8
     FROM run
-)
-SELECT id FROM run"""
+)"""  # noqa: S608 - all constants
+
+# Locks:   nothing that is there.
+# Guard:   neither the run nor its idempotency key is there.
+# Writes:  run, steps, ticket.
+# Events:  execution.queued.
+# Returns: the run; no row if it, or its key, is there already.
+SUBMIT = Statement(
+    "submit",
+    compose(
+        _HAPPENED,
+        _QUEUED_RUN,
+        _PENDING_STEPS,
+        EVENTS,
+        _WAITING_TICKET,
+        then="SELECT id FROM run",
+    ),
+    parameters=(
+        "execution", "tenant", "version", "inputs", "sealed_inputs", "labels", "seed", "express", "isolation",
+        "isolation_reason", "catalogue", "first", "requested_by", "request_id", "idempotency_key", "key_blueprint",
+        "request_hash", "replay_of", "paths", "uses", "time_left",
+    ),
+    row=RunRow,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,4 +118,4 @@ def write_submission(submission: Submission) -> bool:
         "uses": [step.uses for step in plan.steps],
         "time_left": plan.timeout_s,
     }
-    return fetch_row(SUBMIT, parameters) is not None
+    return SUBMIT.fetch(parameters) is not None

@@ -18,7 +18,7 @@ from django.db import connection
 from executions.placement.models import Worker
 from executions.placement.registry import register, stop_placing, store_catalogue
 from executions.semantics.reasons import EndReason
-from executions.transitions.close import PlacementEnd
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.drain import Drain
 from executions.worker.links.runner import LinkRunner

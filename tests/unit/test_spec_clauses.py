@@ -5,7 +5,7 @@ import asyncio
 import random
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from executions.semantics.attempt import Attempt
 from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.seeds import backoff_ms, derive_seed
-from executions.transitions.close import CLOSE
 from executions.worker.links.context import OpenContext
 from executions.worker.links.contexts import Contexts
 from isolane.node import Node
@@ -29,6 +28,7 @@ from isolane.results import StepResult
 from isolane.runner_context import RunnerContext
 from resources.runtimes.base import OnFrame
 from tests.placements import a_placement
+from tests.product_statements import all_statements
 from tests.unit.executions.local.trial import Trial
 from tests.unit.semantic_header import Module
 from tests.unit.test_semantic_headers import example, modules
@@ -276,11 +276,15 @@ def test_only_transitions_write_runs_steps_events_logs_and_costs() -> None:
 
 def ids_set(one: Module) -> list[str]:
     """Return the statements of a module that give a run another id."""
-    texts = [
+    return ids_set_by(
         part.value
         for part in ast.walk(one.tree)
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
+    )
+
+
+def ids_set_by(texts: Iterable[str]) -> list[str]:
+    """Those of these texts that give a run another id."""
     return [
         text
         for text in texts
@@ -298,7 +302,12 @@ def _set_clauses(text: str) -> list[str]:
 def test_nobody_gives_a_run_another_id() -> None:
     found = {name: texts for name, one in modules().items() if (texts := ids_set(one))}
     assert found == {}
-    assert _set_clauses(CLOSE) != []
+    statements = {name: statement.text for name, statement in all_statements().items()}
+    assert ids_set_by(statements.values()) == []
+    writers = [name for name, text in statements.items() if _set_clauses(text)]
+    assert {"claim", "checkpoint", "close", "hand_back", "set_outcome", "answer", "wake"} <= set(
+        writers
+    )
     assert ids_set(example("Q = 'UPDATE executions_execution e SET state = 1, id = 2 WHERE x'"))
 
 

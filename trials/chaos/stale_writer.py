@@ -16,13 +16,11 @@ from executions.placement.run_scope import run_scope
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.claim import Claim, claim_step
-from executions.transitions.close import (
-    PlacementEnd,
-    close_execution,
-    hand_back,
-    restart,
-    set_outcome,
-)
+from executions.transitions.close import close_execution
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.restart import restart
+from executions.transitions.set_outcome import set_outcome
 from isolane.results import Code
 from resources.placement import Placement
 

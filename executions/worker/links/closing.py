@@ -18,16 +18,13 @@ from executions.semantics.decisions import after_loss
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
-from executions.transitions.close import (
-    UNKNOWN,
-    PlacementEnd,
-    Settlement,
-    close_execution,
-    hand_back,
-    restart,
-    set_outcome,
-)
+from executions.transitions.close import close_execution
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.transitions.refusal import note_refusal
+from executions.transitions.restart import restart
+from executions.transitions.set_outcome import set_outcome
+from executions.transitions.settlement import UNKNOWN, Settlement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.context import Exit, OpenContext
 from executions.worker.log_ids import log_ids

@@ -18,8 +18,8 @@ from executions.semantics.decisions import NEVER_AGAIN, Checkpoint
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, Refusal
-from executions.transitions.close import set_outcome
 from executions.transitions.refusal import note_refusal
+from executions.transitions.set_outcome import set_outcome
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.attempt_log import AttemptLog
 from executions.worker.links.claiming import try_claim

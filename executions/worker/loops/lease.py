@@ -20,7 +20,8 @@ from executions.placement.registry import HeldPlacement, renew
 from executions.placement.run_scope import run_scope
 from executions.semantics.reasons import EndReason
 from executions.states import StepState
-from executions.transitions.close import UNKNOWN, PlacementEnd, Settlement
+from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.settlement import UNKNOWN, Settlement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.closing import close_context, dispose, end_without_link, tear_down
 from executions.worker.links.context import OpenContext

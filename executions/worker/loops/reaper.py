@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from executions.placement.models import Worker
 from executions.placement.registry import HeldPlacement, held_by, lapsed, remove
 from executions.semantics.reasons import EndReason
-from executions.transitions.close import PlacementEnd
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.lanes import delete_lane
 from executions.worker.links.closing import end_without_link
 from executions.worker.log_ids import log_ids

@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 
 from executions.semantics.resource_tracker import TrackedResource
-from executions.transitions.close import Settlement
+from executions.transitions.settlement import Settlement
 from executions.worker.links.context import OpenContext
 from executions.worker.log_ids import log_ids
 from isolane.protocol import Resource

@@ -136,17 +136,17 @@ def _lose_answers() -> None:
     """Of every run: the answer to its first claim, its first checkpoint and its close, all written."""
     from django.db import OperationalError
 
-    from executions.transitions.claim import CLAIM
-    from executions.transitions.close import CLOSE, PLAIN, SETTLING
     from tenants import statement
 
     real = statement._fetch_row
     lost: set[tuple[str, Any]] = set()
-    kinds = {CLAIM: "claim", PLAIN[CLOSE]: "close", SETTLING[CLOSE]: "close"}
+    kinds = {name: name for name in ("claim", "checkpoint", "close")} | {
+        "close_and_settle": "close"
+    }
 
-    def fetch(connection: Any, text: str, parameters: dict[str, Any]) -> Any:
-        row = real(connection, text, parameters)
-        kind = "checkpoint" if "AS took" in text else kinds.get(text)
+    def fetch(connection: Any, asked: Any, parameters: Any) -> Any:
+        row = real(connection, asked, parameters)
+        kind = kinds.get(asked.name)
         if row is None or kind is None or (kind, parameters["execution"]) in lost:
             return row
         lost.add((kind, parameters["execution"]))

@@ -10,6 +10,7 @@ import pytest
 from django.db import OperationalError
 
 from tenants import statement
+from tenants.statement import Parameters, Statement
 
 Server = psycopg.Connection[tuple[Any, ...]]
 # What the server asks itself at the end of a transaction, to check foreign keys, nobody has sent.
@@ -32,16 +33,21 @@ def _calls(server: Server) -> "Counter[str]":
     return Counter({" ".join(query.split()): calls for query, calls in server.execute(CALLS)})
 
 
+def is_named(text: str, name: str) -> bool:
+    """Whether a text, ours or one that the server shows, is of the statement with this name."""
+    return f"/* isolane:{name} */" in text
+
+
 def lose_answers(monkeypatch: pytest.MonkeyPatch, server: Server, to: str) -> list[str]:
-    """The connection is lost after the first statement that contains this text was committed; returns which it was."""
+    """The connection is lost after the first statement with this name was committed; returns which it was."""
     real = statement._fetch_row
     lost: list[str] = []
 
-    def fetch(connection: Any, text: str, parameters: dict[str, Any]) -> Any:
-        row = real(connection, text, parameters)
-        if lost or to not in text:
+    def fetch(connection: Any, asked: Statement[Any], parameters: Parameters) -> Any:
+        row = real(connection, asked, parameters)
+        if lost or not is_named(asked.text, to):
             return row
-        lost.append(text)
+        lost.append(asked.text)
         pid = connection.connection.info.backend_pid
         server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         raise OperationalError("the connection was lost")

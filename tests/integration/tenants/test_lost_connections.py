@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from tenants.models import Tenant
 from tenants.owner import owner_connection
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.scope import TenantRef, login_scope, platform_scope, tenant_scope
-from tenants.statement import fetch_row
+from tenants.statement import Statement
 from tests.integration.executions.statements import counted
 from tests.waiting import wait_for
 
@@ -40,8 +41,18 @@ def by_cursor() -> tuple[object, ...]:
     return found
 
 
+class WhoRow(NamedTuple):
+    """As whom, and where."""
+
+    current_user: str
+    current_setting: str
+
+
+ASKED = Statement("who", WHO, row=WhoRow)
+
+
 def by_statement() -> tuple[object, ...] | None:
-    return fetch_row(WHO, {})
+    return ASKED.fetch()
 
 
 def in_a_transaction() -> tuple[object, ...]:

@@ -9,12 +9,17 @@ from itertools import product
 import pytest
 
 from executions.states import (
+    BEGUN_STEP,
     EXECUTION_TRANSITIONS,
+    PLACED_EXECUTION,
     STEP_TRANSITIONS,
     TERMINAL_EXECUTION,
     TERMINAL_STEP,
+    TICKET_TRANSITIONS,
+    UNPLACED_EXECUTION,
     ExecutionState,
     StepState,
+    TicketState,
     sources,
 )
 
@@ -62,6 +67,12 @@ STEP_PAIRS = {
     ("suspended", "failed"),
     ("suspended", "cancelled"),
 }
+TICKET_PAIRS = {
+    ("waiting", "placed"),
+    ("placed", "waiting"),
+    ("placed", "parked"),
+    ("parked", "waiting"),
+}
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(ExecutionState, repeat=2)))
@@ -74,6 +85,27 @@ def test_execution_pair(source: ExecutionState, target: ExecutionState) -> None:
 @pytest.mark.parametrize(("source", "target"), list(product(StepState, repeat=2)))
 def test_step_pair(source: StepState, target: StepState) -> None:
     assert (target in STEP_TRANSITIONS[source]) == ((source.value, target.value) in STEP_PAIRS)
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(TicketState, repeat=2)))
+def test_ticket_pair(source: TicketState, target: TicketState) -> None:
+    assert (target in TICKET_TRANSITIONS[source]) == ((source.value, target.value) in TICKET_PAIRS)
+
+
+def test_a_ticket_has_no_terminal_state() -> None:
+    """It is deleted."""
+    assert all(TICKET_TRANSITIONS.values())
+
+
+def test_every_state_of_a_run_is_with_a_slot_without_one_or_terminal() -> None:
+    assert set(ExecutionState) == PLACED_EXECUTION | UNPLACED_EXECUTION | TERMINAL_EXECUTION
+    assert {ExecutionState.QUEUED} == PLACED_EXECUTION & UNPLACED_EXECUTION
+
+
+def test_a_step_is_to_begin_has_begun_or_has_ended() -> None:
+    assert {StepState.PENDING} | BEGUN_STEP | TERMINAL_STEP == set(StepState)
+    assert StepState.PENDING not in BEGUN_STEP
+    assert not BEGUN_STEP & TERMINAL_STEP
 
 
 def test_the_terminal_states_are_those_that_nothing_follows() -> None:
@@ -92,3 +124,21 @@ def test_sources_are_plain_text_for_an_update() -> None:
 def test_a_state_that_nothing_leads_to_has_no_sources() -> None:
     with pytest.raises(ValueError, match="pending"):
         sources({StepState.RUNNING: frozenset()}, StepState.PENDING)
+
+
+def test_the_sources_of_several_targets_lead_to_each_of_them() -> None:
+    both = sources(STEP_TRANSITIONS, StepState.SUCCEEDED, StepState.PENDING)
+    assert both == ["running"]
+
+
+def test_sources_may_be_narrowed() -> None:
+    only = {ExecutionState.WAITING}
+    assert sources(EXECUTION_TRANSITIONS, ExecutionState.QUEUED, only=only) == ["waiting"]
+
+
+@pytest.mark.parametrize(
+    "only", [{ExecutionState.QUEUED}, {ExecutionState.QUEUED, ExecutionState.RUNNING}, set()]
+)
+def test_but_not_to_others(only: set[ExecutionState]) -> None:
+    with pytest.raises(ValueError, match="may become succeeded"):
+        sources(EXECUTION_TRANSITIONS, ExecutionState.SUCCEEDED, only=only)

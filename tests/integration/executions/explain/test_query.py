@@ -17,7 +17,7 @@ from executions.submission.cancel import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
 from executions.transitions.close import close_execution
-from executions.transitions.waiting import explain_waiting
+from executions.transitions.explain_waiting import explain_waiting
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from isolane.results import Code, StepResult

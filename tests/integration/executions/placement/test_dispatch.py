@@ -14,7 +14,8 @@ from django.db import OperationalError
 from executions.placement import dispatch
 from executions.placement.dispatch import admit_and_send
 from executions.semantics.reasons import EndReason
-from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.lease import LeaseLoop
 from resources.placement import Placement

@@ -6,8 +6,9 @@ from executions.models import ResourceRecord
 from executions.selectors.resource_records import unclean
 from executions.semantics.reasons import EndReason
 from executions.services.abandoned_resources import abandon_leftover
-from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.hand_back import hand_back
 from executions.transitions.ledger import Thing, commit_issue
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from foundation.errors import NotFound
 from resources.ledger.models import Issued

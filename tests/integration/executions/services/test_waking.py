@@ -15,8 +15,9 @@ from executions.services.offboarding import advance_deletion
 from executions.services.waking import wake_due
 from executions.states import ExecutionState, StepState, TicketState
 from executions.transitions.claim import claim_step
-from executions.transitions.close import PlacementEnd, hand_back
-from executions.transitions.waiting import wake
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.wake import wake
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.tick import Tick
 from resources.placement import Placement

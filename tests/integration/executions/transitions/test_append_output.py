@@ -31,7 +31,7 @@ def test_a_lost_answer_does_not_write_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = make_placed(acme, machine)
-    lost = lose_answers(monkeypatch, superuser, "step.log")
+    lost = lose_answers(monkeypatch, superuser, "append_output")
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
         append_output(placement, "one", 1, lines=lines("a", "b"), fraction=None, text="")

@@ -10,7 +10,10 @@ from executions.states import ExecutionState, StepState, TicketState
 from executions.submission.cancel import AlreadyEnded, request_cancel
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import claim_step
-from executions.transitions.close import PlacementEnd, close_execution, hand_back, set_outcome
+from executions.transitions.close import close_execution
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.set_outcome import set_outcome
 from executions.worker.boot import WorkerBoot
 from foundation.errors import NotFound
 from tenants.scope import TenantRef, tenant_scope

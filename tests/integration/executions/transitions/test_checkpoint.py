@@ -19,10 +19,12 @@ from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import Written, write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import PlacementEnd, hand_back, set_outcome
-from executions.transitions.fence import Placement
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.set_outcome import set_outcome
 from executions.worker.boot import WorkerBoot
 from isolane.results import Code, StepResult
+from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
     costs_of,
@@ -238,7 +240,7 @@ def test_somebody_elses_token_is_no_proof(acme: TenantRef, claimed: Placement) -
 def test_a_connection_lost_after_the_commit_does_no_harm(
     acme: TenantRef, claimed: Placement, superuser: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = lose_answers(monkeypatch, superuser, "executions_costrecord")
+    lost = lose_answers(monkeypatch, superuser, "checkpoint")
     assert write(acme, claimed, done(), **EVERYTHING)
     assert lost
     run = run_of(acme, claimed.execution_id)

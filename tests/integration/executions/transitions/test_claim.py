@@ -16,9 +16,11 @@ from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
-from executions.transitions.close import PlacementEnd, hand_back, set_outcome
-from executions.transitions.fence import Placement
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.set_outcome import set_outcome
 from executions.worker.boot import WorkerBoot
+from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, make_placed, place, run_of, steps_of
 from tests.integration.executions.locks import wait_until_blocked
@@ -71,7 +73,7 @@ def test_a_claim_whose_answer_was_lost_is_not_made_twice(
     acme: TenantRef, placement: Placement, superuser: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was written, and knows itself by its token: what may run at most once need not end as if it had begun."""
-    lost = lose_answers(monkeypatch, superuser, "step.started")
+    lost = lose_answers(monkeypatch, superuser, "claim")
     found = claim(acme, placement)
     assert isinstance(found, Claim)
     assert (found.attempt, found.version) == (1, 0)

@@ -10,17 +10,15 @@ from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.transitions.cancel import cancel
 from executions.transitions.claim import Claim, Refusal, claim_step
-from executions.transitions.close import (
-    PlacementEnd,
-    close_execution,
-    hand_back,
-    restart,
-    set_outcome,
-)
-from executions.transitions.fence import Placement
+from executions.transitions.close import close_execution
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.transitions.refusal import note_refusal
+from executions.transitions.restart import restart
+from executions.transitions.set_outcome import set_outcome
 from executions.worker.boot import WorkerBoot
 from isolane.results import Code
+from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import events_of, everything_of, make_placed, place
 

@@ -16,7 +16,8 @@ from executions.services.publishing import publish
 from executions.states import ExecutionState
 from executions.submission.cancel import request_cancel
 from executions.submission.submit import RunRequest, submit
-from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner, NoClaim, StepFailed
 from executions.worker.loops.lease import kill_runtimes

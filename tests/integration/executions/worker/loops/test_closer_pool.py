@@ -7,7 +7,7 @@ from django.db import OperationalError, connection
 
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
-from executions.transitions.close import PlacementEnd
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.closer_pool import CloserPool

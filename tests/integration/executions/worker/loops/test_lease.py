@@ -19,7 +19,9 @@ from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
 from executions.transitions.claim import claim_step
-from executions.transitions.close import PlacementEnd, close_execution, hand_back
+from executions.transitions.close import close_execution
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links import claiming, closing
 from executions.worker.links.runner import LinkRunner

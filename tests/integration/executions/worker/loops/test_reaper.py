@@ -18,7 +18,7 @@ from executions.states import ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import claim_step
-from executions.transitions.close import PlacementEnd
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links import closing
 from executions.worker.links.closing import MAX_LOSSES

@@ -9,7 +9,7 @@ from celery.exceptions import Ignore
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.submission.cancel import request_cancel
-from executions.transitions.close import restart
+from executions.transitions.restart import restart
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.closing import close_context
 from executions.worker.links.runner import LinkRunner

@@ -9,7 +9,8 @@ import pytest
 from executions.models import MonthlyCost
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
-from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from isolane.protocol import Cost
@@ -80,7 +81,7 @@ def test_they_are_written_once_though_the_answer_was_lost(
 ) -> None:
     script(machine, flaky=costing(4, succeeds(1)))
     placement = start(acme, machine, FLAKY, FLAKY, budget={"tokens": 8})
-    lost = lose_answers(monkeypatch, superuser, "executions_costrecord")
+    lost = lose_answers(monkeypatch, superuser, "checkpoint")
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
     assert lost
     assert costs_of(acme, placement.execution_id) == [

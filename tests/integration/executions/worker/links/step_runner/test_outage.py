@@ -12,7 +12,9 @@ from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from tenants import statement
 from tenants.scope import TenantRef
+from tenants.statement import Parameters, Statement
 from tests.factories import costs_of, run_of, start, step_of, steps_of
+from tests.integration.executions.statements import is_named
 from tests.integration.executions.worker.driving import costing, run_link, runs_of, script, setting
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
@@ -30,12 +32,12 @@ def refuse_checkpoints(monkeypatch: pytest.MonkeyPatch, times: int, *, written: 
     real = statement._fetch_row
     refused: list[str] = []
 
-    def fetch(connection: Any, text: str, parameters: dict[str, Any]) -> Any:
-        if "AS took" not in text or len(refused) == times:
-            return real(connection, text, parameters)
+    def fetch(connection: Any, asked: Statement[Any], parameters: Parameters) -> Any:
+        if not is_named(asked.text, "checkpoint") or len(refused) == times:
+            return real(connection, asked, parameters)
         if written and not refused:
-            real(connection, text, parameters)
-        refused.append(text)
+            real(connection, asked, parameters)
+        refused.append(asked.text)
         raise OperationalError("the server is away")
 
     monkeypatch.setattr(statement, "_fetch_row", fetch)

@@ -5,7 +5,8 @@ from django.db import OperationalError
 
 from executions.models import ExecutionEvent, StepLog
 from executions.semantics.reasons import EndReason
-from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links import attempt_log
 from executions.worker.links.runner import LinkRunner

@@ -11,7 +11,8 @@ import redis
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
 from executions.submission.replay import replay
-from executions.transitions.close import PlacementEnd, hand_back
+from executions.transitions.hand_back import hand_back
+from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from isolane.protocol import Log, Progress

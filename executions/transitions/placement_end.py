@@ -1,0 +1,37 @@
+"""Why a placement ends, as the events of its run say."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from executions.semantics.reasons import EndReason
+from executions.transitions.fence import FENCE_PARAMETERS
+from resources.placement import Placement
+
+# The data of `placement.began`, for a placement that its end announces because no claim has; and of how it ended.
+BEGAN_DATA = "jsonb_strip_nulls(jsonb_build_object('epoch', %(epoch)s::int, 'worker', nullif(%(worker)s::text, '')))"
+ENDED_DATA = """jsonb_strip_nulls(jsonb_build_object(
+               'epoch', %(epoch)s::int, 'reason', %(reason)s::text, 'worker', nullif(%(worker)s::text, ''),
+               'by', nullif(%(by)s::text, '')))"""
+END_PARAMETERS = (*FENCE_PARAMETERS, "reason", "lost", "by", "worker")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlacementEnd:
+    """Why a placement ends, as the run's events say."""
+
+    reason: EndReason
+    lost: bool = False  # its worker is gone, or could not go on with it
+    by: str = ""  # the node name of the worker that ends it, if that is not its own
+
+    def parameters(self, placement: Placement) -> dict[str, Any]:
+        """Return what the statements write."""
+        told = {
+            "reason": self.reason.value,
+            "lost": self.lost,
+            "by": self.by,
+            "worker": placement.worker,
+        }
+        return {**placement.parameters(), **told}
+
+
+OVER = PlacementEnd(reason=EndReason.RUN_ENDED)
