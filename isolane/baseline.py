@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from isolane.descendants import end_descendants
 from isolane.descriptors import Descriptors
-from isolane.processes import end_descendants
 from isolane.sockets import Sockets
 
 Undo = Callable[[], object]

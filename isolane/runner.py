@@ -13,10 +13,10 @@ import socket
 import sys
 from typing import NoReturn
 
+from isolane.descendants import adopt_orphans
 from isolane.discovery import DiscoveryError, discover
 from isolane.node import default_registry
 from isolane.privileges import drop_capabilities
-from isolane.processes import adopt_orphans
 from isolane.session import Session
 from isolane.stream import Stream
 from isolane.text import MESSAGE_MAX, storable

@@ -23,9 +23,9 @@ from typing import NoReturn
 from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
 from isolane.deferred_frames import NOT_URGENT, DeferredFrames
+from isolane.descendants import kill_descendants
 from isolane.guard import Guard
 from isolane.node import NodeRegistry
-from isolane.processes import kill_descendants
 from isolane.protocol import (
     Cancel,
     Catalogue,

@@ -22,7 +22,7 @@ import psutil
 from django.conf import settings
 
 from foundation.errors import InvalidInput, Unavailable
-from resources.platform_addresses import WEB_PORT, is_web, own_places
+from resources.platform_addresses import WEB_PORT, is_web, platform_addresses
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
@@ -144,7 +144,7 @@ def resolve(host: str, port: int, policy: AddressPolicy) -> str:
 
 def policy_from_settings() -> AddressPolicy:
     """What holds in this process; asks DNS for the platform's own names, at most every half minute."""
-    places = own_places(
+    places = platform_addresses(
         settings.DATABASES.values(),
         (settings.REDIS_URL, settings.CACHE_URL),
         settings.OWN_ADDRESSES,

@@ -11,7 +11,7 @@ _POSTGRES_PORT = 5432
 _REDIS_PORT = 6379
 
 
-def own_places(
+def platform_addresses(
     databases: Iterable[Mapping[str, Any]],
     redis_urls: Iterable[str],
     others: Iterable[tuple[str, int]] = (),

@@ -139,8 +139,8 @@ class LocalEngine:
         self._deadline = 0.0
         self._runtime: Runtime | None = None
         self._grants = grants
-        self._holdings = ResourceTracker(now=lambda: datetime.now(UTC))
-        self._holdings.granted(grants, steps=[step.path for step in planned.steps])
+        self._tracker = ResourceTracker(now=lambda: datetime.now(UTC))
+        self._tracker.set_grants(grants, steps=[step.path for step in planned.steps])
         self._epoch = 0
         self._request_id = uuid4().hex  # as that of a request which brought none
         metadata = Metadata(
@@ -178,7 +178,7 @@ class LocalEngine:
         finally:
             self._close()
         self._settle()
-        self._run.resources = list(self._holdings.unwritten())
+        self._run.resources = list(self._tracker.unwritten())
         return self._run
 
     def _advance(self, at: _At) -> _At | None:
@@ -344,10 +344,10 @@ class LocalEngine:
             for error in self._runtime.close(CLOSE_SECONDS):
                 self._watcher.said("", "warning", self._masked(f"closing the context: {error}"))
             self._runtime = None
-            self._holdings.killed()
+            self._tracker.end_killed()
 
     def _hear_resource(self, frame: Resource) -> None:
-        self._holdings.hear(replace(frame, error=self._masked(frame.error)))
+        self._tracker.report(replace(frame, error=self._masked(frame.error)))
 
     def _masked(self, text: str) -> str:
         return self._resumable.memory.masker.mask(text)

@@ -28,7 +28,7 @@ from executions.transitions.cancel import cancel
 from executions.transitions.submit import Submission, write_submission
 from foundation.errors import Conflict, InvalidInput, NotFound, Unavailable
 from isolane.protocol import ProtocolError, dump
-from resources.levels import IsolationDecision, choose
+from resources.isolation_choice import IsolationDecision, choose
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope, tenant_scope

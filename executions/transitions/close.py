@@ -19,7 +19,7 @@ from executions.transitions.fence import (
     Placement,
     fetch_row,
 )
-from executions.transitions.ledger import HELD, SETTLED, held_as_json
+from executions.transitions.ledger import HELD, SETTLED, tracked_as_json
 from tenants.statement import Row
 
 # A placement whose first claim has told of it, or else whose end does; and who ended it, if not its own worker.
@@ -188,8 +188,8 @@ CUTTABLE = [StepState.RUNNING.value, StepState.RETRYING.value, StepState.SUSPEND
 class Settlement:
     """What has become of a placement's resources, to be written with its end."""
 
-    holdings: Sequence[TrackedResource] = ()  # that have changed since they were written
-    revoked: Sequence[str] = ()  # what is no longer at a far side
+    tracked: Sequence[TrackedResource] = ()  # that have changed since they were written
+    revoked: Sequence[str] = ()  # ids of credentials that no remote server has any more
 
 
 # Of a placement of which only the database knows what it had.
@@ -259,8 +259,8 @@ def _fetch(statement: str, parameters: dict[str, Any], settlement: Settlement | 
     if settlement is None:
         return fetch_row(PLAIN[statement], parameters)
     parameters |= {
-        "held": held_as_json(settlement.holdings),
-        "held_ids": [holding.resource_id for holding in settlement.holdings],
+        "held": tracked_as_json(settlement.tracked),
+        "held_ids": [resource.resource_id for resource in settlement.tracked],
         "revoked": list(settlement.revoked),
     }
     return fetch_row(SETTLING[statement], parameters)

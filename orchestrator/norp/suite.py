@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from orchestrator.norp import criteria, probes
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
-from orchestrator.norp.far_sides import Opening
 from orchestrator.norp.observations import overlap_s
+from orchestrator.norp.observed_servers import Opening
+from orchestrator.norp.probe_runner import Stand
 from orchestrator.norp.probes import ProbedDefinition
-from orchestrator.norp.stand import Stand
 from orchestrator.norp.watcher import watching
 
 RUN_SECONDS = 60.0

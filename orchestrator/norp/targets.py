@@ -8,15 +8,15 @@ from typing import Any
 
 from django.conf import settings
 
-from orchestrator.norp.far_sides import postgres_side, run_cache_side
+from orchestrator.norp.observed_servers import postgres_side, run_cache_side
+from orchestrator.norp.probe_runner import NotRun
 from orchestrator.norp.probes import CACHE, ProbedDefinition
-from orchestrator.norp.stand import NotRun
 from orchestrator.norp.suite import Target
 from resources.addresses import host_and_port, policy_from_settings, resolve
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import definition
 from resources.services import secrets
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import DefinitionExists, create_definition
 from tenants.scope import TenantRef, tenant_scope
 
@@ -59,7 +59,9 @@ def database_target(tenant: TenantRef, name: str) -> Target:
 
 
 def _cache_of(tenant: TenantRef, actor: str) -> ProbedDefinition:
-    wanted = Wanted(name=CACHE_DEFINITION, type=CACHE, scope=DefinitionScope.EXECUTION.value)
+    wanted = DefinitionInput(
+        name=CACHE_DEFINITION, type=CACHE, scope=DefinitionScope.EXECUTION.value
+    )
     try:
         create_definition(tenant, wanted, actor=actor)
     except DefinitionExists:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from foundation.errors import Unavailable
-from orchestrator.norp.far_sides import FarSide, Link, Look, Opening, names
 from orchestrator.norp.observations import ObservedConnection
+from orchestrator.norp.observed_servers import FarSide, Link, Look, Opening, names
 
 LOOK_SECONDS = 0.04  # between two looks
 PATIENCE_SECONDS = (

@@ -26,7 +26,7 @@ from resources.api.serializers import (
 )
 from resources.models import ResourceDefinition, Secret
 from resources.selectors import all_definitions, all_secrets, definition
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import (
     UsersOf,
     create_definition,
@@ -71,7 +71,7 @@ class ResourcesView(NeedsPermission, GenericAPIView[ResourceDefinition]):
         who = editor(request, Permission.RESOURCE_EDIT)
         sent = NewDefinitionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        made = create_definition(who.tenant, Wanted(**sent.validated_data), actor=who.name)
+        made = create_definition(who.tenant, DefinitionInput(**sent.validated_data), actor=who.name)
         return Response(
             DefinitionSerializer(made).data,
             status=status.HTTP_201_CREATED,
@@ -109,7 +109,7 @@ class ResourceView(NeedsPermission, APIView):
         who = editor(request, Permission.RESOURCE_EDIT)
         sent = ChangedDefinitionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        wanted = Wanted(name=name, **sent.validated_data)
+        wanted = DefinitionInput(name=name, **sent.validated_data)
         return Response(
             DefinitionSerializer(update_definition(who.tenant, wanted, actor=who.name)).data
         )

@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from isolane.protocol import Grant
-from resources.issuers.base import FAR_SECONDS, Ask, FarThing, IssueError, Issuer
+from resources.issuers.base import REMOTE_SECONDS, Credential, IssueError, Issuer, ResourceRequest
 
 USER = "cache.user"
 KEYS = "cache.keys"
@@ -40,18 +40,18 @@ class CacheIssuer(Issuer):
     def __init__(self, url: str | None = None) -> None:
         self._url = url
 
-    def things(self, ask: Ask) -> Sequence[FarThing]:
+    def plan(self, request: ResourceRequest) -> Sequence[Credential]:
         """The keys, then the user: revoked in reverse, nobody writes keys any more when they are evicted."""
         self._address()  # nothing is promised that could not be revoked
-        placement = f"exec:{ask.execution_id}:{ask.epoch}:{ask.definition}"
+        placement = f"exec:{request.execution_id}:{request.epoch}:{request.definition}"
         return (
-            FarThing(kind=KEYS, far_id=f"{placement}:", data={}),
-            FarThing(kind=USER, far_id=placement, data={}),
+            Credential(kind=KEYS, remote_id=f"{placement}:", data={}),
+            Credential(kind=USER, remote_id=placement, data={}),
         )
 
-    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
+    def issue(self, request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
         """Make the user; there are no keys before it writes some."""
-        names = {thing.kind: thing.far_id for thing in things}
+        names = {credential.kind: credential.remote_id for credential in credentials}
         password = secrets.token_urlsafe(32)
         url = self._address()
         with _administrator(url) as client:
@@ -73,15 +73,15 @@ class CacheIssuer(Issuer):
             "username": names[USER],
             "prefix": names[KEYS],
         }
-        return ask.grant(config={**ask.config, **place}, secrets={"password": password})
+        return request.grant(config={**request.config, **place}, secrets={"password": password})
 
-    def revoke(self, thing: FarThing) -> None:
+    def revoke(self, credential: Credential) -> None:
         """Delete the user, which ends its connections, or evict the keys."""
         with _administrator(self._address()) as client:
-            if thing.kind == USER:
-                client.acl_deluser(thing.far_id)
+            if credential.kind == USER:
+                client.acl_deluser(credential.remote_id)
             else:
-                _evict(client, thing.far_id)
+                _evict(client, credential.remote_id)
 
     def _address(self) -> str:
         url: str = settings.CACHE_URL if self._url is None else self._url
@@ -102,7 +102,7 @@ def _administrator(url: str) -> Iterator["redis.Redis"]:
         protocol=2,
         client_name="isolane-worker",
         socket_connect_timeout=_CONNECT_SECONDS,
-        socket_timeout=FAR_SECONDS - _CONNECT_SECONDS,
+        socket_timeout=REMOTE_SECONDS - _CONNECT_SECONDS,
         retry=Retry(NoBackoff(), 0),
     )
     try:
@@ -117,7 +117,7 @@ def _administrator(url: str) -> Iterator["redis.Redis"]:
 
 def _evict(client: "redis.Redis", prefix: str) -> None:
     """Remove all keys that begin so; an unfinished walk is begun anew by the next try, with fewer keys."""
-    deadline = time.monotonic() + FAR_SECONDS - _CONNECT_SECONDS
+    deadline = time.monotonic() + REMOTE_SECONDS - _CONNECT_SECONDS
     cursor = -1
     while cursor:
         cursor, keys = client.scan(max(cursor, 0), match=f"{prefix}*", count=_BATCH)

@@ -23,8 +23,8 @@ from psycopg.errors import (
 from psycopg.rows import TupleRow
 
 from isolane.protocol import Grant
-from resources.issuers.base import Ask, FarThing, IssueError, Issuer
-from resources.issuers.far_postgres import FarConnection, far_connection
+from resources.issuers.base import Credential, IssueError, Issuer, ResourceRequest
+from resources.issuers.remote_postgres import RemoteConnection, remote_connection
 
 KIND = "database.role"
 _SPARE_SECONDS = 60  # between the run's deadline and the end of its role
@@ -57,55 +57,59 @@ class DatabaseIssuer(Issuer):
 
     type: ClassVar[str] = "database"
 
-    def things(self, ask: Ask) -> Sequence[FarThing]:
+    def plan(self, request: ResourceRequest) -> Sequence[Credential]:
         """One role, or nothing where the definition's own login is used."""
-        if not ask.config.get("mint"):
+        if not request.config.get("mint"):
             return ()
-        return (FarThing(kind=KIND, far_id=_role_name(ask), data=_login(ask)),)
+        return (Credential(kind=KIND, remote_id=_role_name(request), data=_login(request)),)
 
-    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
+    def issue(self, request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
         """Make the role, valid until the run's deadline."""
-        config = {name: value for name, value in ask.config.items() if name != "mint"}
-        if not things:
-            return ask.grant(config=config)
-        (thing,) = things
+        config = {name: value for name, value in request.config.items() if name != "mint"}
+        if not credentials:
+            return request.grant(config=config)
+        (credential,) = credentials
         password = secrets.token_urlsafe(32)
-        with far_connection(thing.data) as connection:
-            _mint(connection, thing, password, ask.seconds_left)
-        return ask.grant(config={**config, "user": thing.far_id}, secrets={"password": password})
+        with remote_connection(credential.data) as connection:
+            _mint(connection, credential, password, request.seconds_left)
+        return request.grant(
+            config={**config, "user": credential.remote_id}, secrets={"password": password}
+        )
 
-    def revoke(self, thing: FarThing) -> None:
+    def revoke(self, credential: Credential) -> None:
         """Shut it out, leave what it made to the roles that it was a member of, drop it.
 
         Others who use what it made can delay the rest, never that it is shut out. What can, until its `VALID UNTIL`:
         its prepared transactions, where the server has these on; sessions deaf to termination, as a loop in PL/Perl.
         """
-        with far_connection(thing.data) as connection:
-            oid = _settled(connection, thing.far_id)
+        with remote_connection(credential.data) as connection:
+            oid = _settled(connection, credential.remote_id)
             if oid is not None:
-                _drop(connection, thing, oid)
+                _drop(connection, credential, oid)
 
 
-def _role_name(ask: Ask) -> str:
+def _role_name(request: ResourceRequest) -> str:
     # Two definitions of a run may lie on one server; their names would not fit 63 bytes.
-    definition = sha256(ask.definition.encode()).hexdigest()[:8]
-    return f"iso_{ask.execution_id.hex}_{ask.epoch}_{definition}"
+    definition = sha256(request.definition.encode()).hexdigest()[:8]
+    return f"iso_{request.execution_id.hex}_{request.epoch}_{definition}"
 
 
-def _login(ask: Ask) -> dict[str, Any]:
-    config = ask.config
+def _login(request: ResourceRequest) -> dict[str, Any]:
+    config = request.config
     return {
         **{name: config[name] for name in _KEPT},
         "port": config.get("port", 5432),
         "sslmode": config.get("sslmode", "prefer"),
-        "password": ask.secrets.get("password", ""),
-        "address": ask.address,
-        "roles": [str(name) for name in ask.config["mint"]["roles"]],
+        "password": request.secrets.get("password", ""),
+        "address": request.address,
+        "roles": [str(name) for name in request.config["mint"]["roles"]],
     }
 
 
-def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: float) -> None:
-    role, wanted = thing.far_id, thing.data["roles"]
+def _mint(
+    connection: RemoteConnection, credential: Credential, password: str, seconds: float
+) -> None:
+    role, wanted = credential.remote_id, credential.data["roles"]
     with connection.transaction():
         until = connection.execute(_UNTIL, [max(0.0, seconds) + _SPARE_SECONDS]).fetchone()
         # Hashed here: the server's log may hold statements.
@@ -144,7 +148,7 @@ def _refuse_unfit(row: TupleRow) -> None:
 
 
 def _grant(
-    connection: FarConnection, role: str, to: sql.Composable, *, entered: bool = False
+    connection: RemoteConnection, role: str, to: sql.Composable, *, entered: bool = False
 ) -> None:
     """Inherited only, wherever that can be said: what the run makes is then its own, and found when it ends."""
     statement: LiteralString = "GRANT {role} TO {to}"
@@ -153,7 +157,7 @@ def _grant(
     _run(connection, statement, role=sql.Identifier(role), to=to)
 
 
-def _settled(connection: FarConnection, name: str) -> int | None:
+def _settled(connection: RemoteConnection, name: str) -> int | None:
     """The role's oid, if there is one; what is still being issued ends first, one way or the other.
 
     Who makes a role waits for who is making one of that name. That is no lock that a run could take, as it could any
@@ -171,26 +175,28 @@ def _settled(connection: FarConnection, name: str) -> int | None:
     return oid
 
 
-def _oid(connection: FarConnection, name: str) -> int | None:
+def _oid(connection: RemoteConnection, name: str) -> int | None:
     found = connection.execute(_ROLE, [name]).fetchone()
     return found[0] if found else None
 
 
-def _drop(connection: FarConnection, thing: FarThing, oid: int) -> None:
-    role, heirs = sql.Identifier(thing.far_id), thing.data["roles"]
+def _drop(connection: RemoteConnection, credential: Credential, oid: int) -> None:
+    role, heirs = sql.Identifier(credential.remote_id), credential.data["roles"]
     # To end its sessions takes its privileges, to hand on what it owns those of the heirs; both go with the role.
-    _grant(connection, thing.far_id, sql.SQL("CURRENT_USER"), entered=True)
+    _grant(connection, credential.remote_id, sql.SQL("CURRENT_USER"), entered=True)
     _shut_out(connection, role, oid)
     for heir in heirs:
         _grant(connection, heir, role, entered=True)
     _empty(connection, role, heirs)
     for (dbname,) in connection.execute(_ELSEWHERE, [oid]).fetchall():
-        with far_connection(thing.data, dbname=dbname, deadline=connection.deadline) as other:
+        with remote_connection(
+            credential.data, dbname=dbname, deadline=connection.deadline
+        ) as other:
             _empty(other, role, heirs)
     _run(connection, "DROP ROLE IF EXISTS {role}", role=role)
 
 
-def _shut_out(connection: FarConnection, role: sql.Identifier, oid: int) -> None:
+def _shut_out(connection: RemoteConnection, role: sql.Identifier, oid: int) -> None:
     """End its sessions, and let none begin.
 
     They are told to end before the role is changed: who changes its own password in a transaction that stays open
@@ -210,7 +216,7 @@ def _shut_out(connection: FarConnection, role: sql.Identifier, oid: int) -> None
         connection.check_time()
 
 
-def _empty(connection: FarConnection, role: sql.Identifier, heirs: Sequence[str]) -> None:
+def _empty(connection: RemoteConnection, role: sql.Identifier, heirs: Sequence[str]) -> None:
     """In this database: its objects become the first role's that may own them, its privileges go.
 
     Never the administrator's: a view or function that a run left would then act with an administrator's power.
@@ -230,5 +236,5 @@ def _empty(connection: FarConnection, role: sql.Identifier, heirs: Sequence[str]
     _run(connection, "DROP OWNED BY {role}", role=role)
 
 
-def _run(connection: FarConnection, statement: LiteralString, **parts: sql.Composable) -> None:
+def _run(connection: RemoteConnection, statement: LiteralString, **parts: sql.Composable) -> None:
     connection.execute(sql.SQL(statement).format(**parts))

@@ -1,19 +1,19 @@
-"""What exists at far sides for runs of all tenants; to read only."""
+"""The admin page of the ledger: credentials at remote servers, of all tenants; read-only."""
 
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
 
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 
 
-@admin.register(Issued)
-class IssuedAdmin(admin.ModelAdmin[Issued]):
-    """By id only; what could not be revoked comes up with the number of tries."""
+@admin.register(IssuedCredential)
+class IssuedCredentialAdmin(admin.ModelAdmin[IssuedCredential]):
+    """Lists names only; failed revocations show their number of attempts."""
 
     list_display = (
-        "far_id",
+        "remote_id",
         "kind",
         "tenant",
         "execution_id",
@@ -26,13 +26,13 @@ class IssuedAdmin(admin.ModelAdmin[Issued]):
     exclude = ("data",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """The platform writes these rows; people look."""
+        """Refuse: only the platform writes these rows."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """No."""
+        """Refuse."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """No."""
+        """Refuse."""
         return False

@@ -30,7 +30,7 @@ from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import OnResource, RuntimeStartError, ignore
 from resources.runtimes.faults import reported
 from resources.runtimes.folder import RuntimeFolder
-from resources.runtimes.processes import end_descendants, end_strays
+from resources.runtimes.runner_processes import end_runner_descendants, end_strays
 from resources.runtimes.watchdog import Watchdog
 
 # Everything else, credentials above all, stays with the worker.
@@ -200,7 +200,7 @@ class RunnerProcess:
         """Each part on its own: what goes wrong in one must not keep the others from being done."""
         complete = False
         with reported("what a runner has started was not ended"):
-            complete = end_descendants(self.pid)
+            complete = end_runner_descendants(self.pid)
         with (
             reported("the group of a runner was not killed"),
             contextlib.suppress(ProcessLookupError),

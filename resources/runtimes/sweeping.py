@@ -21,7 +21,7 @@ from typing import ParamSpec
 from resources.runtimes.emptying import UNFINISHED
 from resources.runtimes.faults import reported
 from resources.runtimes.folder import PREFIX, lock_unheld, remove_held
-from resources.runtimes.processes import end_strays
+from resources.runtimes.runner_processes import end_strays
 
 SWEEP_SECONDS = 10.0
 FOLDER_SECONDS = 5.0  # of these for one folder

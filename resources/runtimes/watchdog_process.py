@@ -51,7 +51,7 @@ class RuntimeWatch:
         """Their time is over."""
         if not self.runtimes:
             return
-        from resources.runtimes.processes import end_foreign  # noqa: PLC0415 - see above
+        from resources.runtimes.runner_processes import end_foreign  # noqa: PLC0415 - see above
 
         living = [pid for pid, runtime in self.runtimes.items() if _started(pid) == runtime.started]
         end_foreign(living, [runtime.folder for runtime in self.runtimes.values()])

@@ -18,7 +18,7 @@ _WAY_OUT = "'isolane resources types' shows what a type takes"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class DefinitionInput:
     """A definition as somebody wrote it."""
 
     name: str
@@ -28,7 +28,7 @@ class Wanted:
     scope: str = DefinitionScope.STEP.value
 
 
-def check_wanted(wanted: Wanted) -> frozenset[str]:
+def check_definition_input(wanted: DefinitionInput) -> frozenset[str]:
     """Refuse what does not fit; return the names of the stored secrets that it refers to."""
     check_name(wanted.name)
     provider = _provider(wanted.type)

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from foundation.errors import Conflict, InvalidInput
 from resources.models import ResourceDefinition, Secret
 from resources.selectors import no_definition
-from resources.services.definition_rules import Wanted, check_wanted
+from resources.services.definition_rules import DefinitionInput, check_definition_input
 from resources.services.names import is_name
 from tenants.scope import TenantRef, tenant_scope, without_connection
 from tenants.services.audit import record
@@ -29,7 +29,9 @@ class DefinitionInUse(Conflict):
     code = "definition_in_use"
 
 
-def create_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
+def create_definition(
+    tenant: TenantRef, wanted: DefinitionInput, *, actor: str
+) -> ResourceDefinition:
     """Store a definition that fits its type and whose secrets exist."""
     stored = _checked(wanted)
     try:
@@ -53,7 +55,9 @@ def create_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> Resou
     return made
 
 
-def update_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
+def update_definition(
+    tenant: TenantRef, wanted: DefinitionInput, *, actor: str
+) -> ResourceDefinition:
     """Replace all of a definition but its type; runs that begin from now on are given the new one."""
     stored = _checked(wanted)
     with tenant_scope(tenant), transaction.atomic():
@@ -90,9 +94,9 @@ def unrouted(name: str) -> Sequence[str]:
     raise NotImplementedError(f"nobody was named who knows which blueprints use {name!r}")
 
 
-def _checked(wanted: Wanted) -> frozenset[str]:
+def _checked(wanted: DefinitionInput) -> frozenset[str]:
     with without_connection():  # the names of the platform's own servers are looked up
-        return check_wanted(wanted)
+        return check_definition_input(wanted)
 
 
 def _locked(name: str) -> ResourceDefinition:

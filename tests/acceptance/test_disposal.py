@@ -10,10 +10,10 @@ from executions.models import Execution, ResourceRecord
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
 from executions.submission.submit import request_cancel
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker
-from tests.acceptance.far_sides import RESOURCES, FarSides, balance_of, define
+from tests.acceptance.remote_servers import RESOURCES, FarSides, balance_of, define
 from tests.acceptance.runs import ended, no_slot_is_held, reload, start_run
 from tests.customer import Customer
 from tests.waiting import wait_for
@@ -88,7 +88,7 @@ def test_every_ending_leaves_nothing(
     assert how["step timeout"] == how["run timeout"] == how["kill of the runtime"] == killed
     no_slot_is_held()
     with platform_scope():
-        assert not Issued.objects.exists()
+        assert not IssuedCredential.objects.exists()
 
 
 def test_a_disposer_that_hangs_stops_no_other(

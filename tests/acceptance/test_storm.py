@@ -14,8 +14,8 @@ import redis
 from django.utils.timezone import now
 
 from executions.models import ResourceRecord
-from resources.ledger.models import Issued
-from resources.runtimes import processes
+from resources.ledger.models import IssuedCredential
+from resources.runtimes import runner_processes
 from resources.runtimes.folder import PREFIX
 from resources.runtimes.sweeping import FolderSweep
 from tenants.scope import TenantRef, tenant_scope
@@ -107,17 +107,17 @@ def test_the_looks_see_what_is_left(
     assert unrecorded({user}, [acme, globex]) == [f"role {user} is in no ledger"]
 
 
-def _write_down(tenant: TenantRef, far_id: str) -> None:
+def _write_down(tenant: TenantRef, remote_id: str) -> None:
     """A run with something issued that nobody has revoked."""
     machine = make_machine()
     run_id = make_placed(tenant, machine).execution_id
     with tenant_scope(tenant):
         ResourceRecord.objects.create(
-            execution_id=run_id, epoch=1, resource_id=far_id, type="cache.user", opened_at=now()
+            execution_id=run_id, epoch=1, resource_id=remote_id, type="cache.user", opened_at=now()
         )
-        Issued.objects.create(
+        IssuedCredential.objects.create(
             tenant_id=tenant.id, execution_id=run_id, epoch=1, resource_type="cache", kind="cache.user",
-            far_id=far_id, data=b"", issued_at=now(), sweep_at=now(),
+            remote_id=remote_id, data=b"", issued_at=now(), sweep_at=now(),
         )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def test_what_a_stray_starts_while_strays_are_looked_for_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first look sees a process that is gone a moment later; only then its child is there."""
-    looks = processes._strays
+    looks = runner_processes._strays
     started: list[subprocess.Popen[bytes]] = []
 
     def look(home: Path) -> Iterator[psutil.Process]:
@@ -147,6 +147,6 @@ def test_what_a_stray_starts_while_strays_are_looked_for_is_ended_too(
         else:
             started.append(subprocess.Popen(["sleep", "60"], env={"HOME": str(home)}))
 
-    monkeypatch.setattr(processes, "_strays", look)
-    processes.end_strays(tmp_path)
+    monkeypatch.setattr(runner_processes, "_strays", look)
+    runner_processes.end_strays(tmp_path)
     assert started[0].wait(10) == -signal.SIGKILL

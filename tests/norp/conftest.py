@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from orchestrator.norp.far_sides import Opening, run_cache_side
+from orchestrator.norp.observed_servers import Opening, run_cache_side
 from orchestrator.norp.probes import ProbedDefinition
 from orchestrator.norp.suite import Target
 from orchestrator.norp.targets import database_target
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef
@@ -18,7 +18,7 @@ from tenants.selectors import tenant_by_schema
 from tests.acceptance.conftest import WorkerProcess
 from tests.conftest import wipe
 from tests.customer import Customer
-from tests.norp.far_books import Books, Requests, ServerLog, recorder_side
+from tests.norp.connection_logs import Books, Requests, ServerLog, recorder_side
 from tests.plugin import SERVERS
 from tests.provisioners import running_provisioner
 from tests.recorder import Recorder
@@ -102,7 +102,7 @@ def _subject(tenant: TenantRef, kind: str) -> ProbedDefinition:
     return ProbedDefinition(tenant=tenant, definition=kind, type=TYPES[kind])
 
 
-def _wanted(customer: Customer, recorder: Recorder) -> list[Wanted]:
+def _wanted(customer: Customer, recorder: Recorder) -> list[DefinitionInput]:
     place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
     configs: dict[str, dict[str, object]] = {
         "cache": {},
@@ -112,7 +112,7 @@ def _wanted(customer: Customer, recorder: Recorder) -> list[Wanted]:
     }
     secrets = {"static": {"password": "reader"}, "minted": {"password": "admin"}}
     return [
-        Wanted(
+        DefinitionInput(
             name=kind,
             type=TYPES[kind],
             config=configs[kind],

@@ -19,7 +19,7 @@ from executions.models import Blueprint
 from orchestrator.cli.commands import norp as command
 from orchestrator.cli.main import cli
 from orchestrator.norp import watcher
-from orchestrator.norp.far_sides import FarSide, Look, Opening
+from orchestrator.norp.observed_servers import FarSide, Look, Opening
 from orchestrator.norp.suite import Target
 from orchestrator.norp.targets import cache_target
 from resources.selectors import all_definitions

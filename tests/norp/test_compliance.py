@@ -5,7 +5,7 @@ import pytest
 from orchestrator.norp.criteria import Verdict
 from orchestrator.norp.suite import Target, run_tests
 from tests.norp.conftest import KINDS
-from tests.norp.far_books import Books
+from tests.norp.connection_logs import Books
 from tests.waiting import wait_for
 
 LEVELS = ["shared"]

@@ -1,4 +1,4 @@
-"""What a run had of its resources, on the wire."""
+"""The records of a run's resources, on the wire."""
 
 from typing import Any
 
@@ -10,9 +10,10 @@ from foundation.serializers import StrictSerializer
 
 
 class ResourceRecordSerializer(serializers.ModelSerializer[ResourceRecord]):
-    """One handle, or one thing that was issued at a far side."""
+    """One handle, or one credential that was issued at a remote server."""
 
     duration_s = serializers.SerializerMethodField()
+    error = serializers.CharField(source="error_text", read_only=True, help_text="Secrets masked.")
 
     class Meta:
         model = ResourceRecord

@@ -22,7 +22,8 @@ from executions.transitions.claim import Claim
 from executions.transitions.fence import Placement
 from executions.worker.links.attempt_log import AttemptLog
 from executions.worker.log_ids import log_ids
-from resources.issuers.base import FarThing, Issuer
+from resources.credentials import Credential
+from resources.issuers.base import Issuer
 from resources.runtimes.base import Runtime
 
 Key = tuple[UUID, int]
@@ -50,8 +51,8 @@ class OpenContext:
     next_step: str = ""  # as the last checkpoint has it
     ahead: Claim | None = None  # on that step, made with that checkpoint
     journal: AttemptLog | None = None  # of the attempt that runs now
-    holdings: ResourceTracker = field(default_factory=lambda: ResourceTracker(now=timezone.now))
-    issued: list[tuple[Issuer, FarThing]] = field(default_factory=list)  # and not yet revoked
+    tracker: ResourceTracker = field(default_factory=lambda: ResourceTracker(now=timezone.now))
+    credentials: list[tuple[Issuer, Credential]] = field(default_factory=list)  # not yet revoked
     lost: bool = False  # the placement is over for us: dispose, write nothing
 
     @property

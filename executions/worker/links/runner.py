@@ -25,7 +25,7 @@ from executions.worker.links.context import OpenContext
 from executions.worker.links.step_runner import StepFailed, StepRunner
 from executions.worker.log_ids import log_ids
 from executions.worker.resources.granting import PlacementOver, ResourceNotGranted, grant_resources
-from executions.worker.resources.tracking import hear
+from executions.worker.resources.tracking import track_report
 from foundation.logs import bind, unbind
 from isolane.results import Code
 from resources.runtimes.base import Placement as RuntimePlacement
@@ -112,9 +112,9 @@ class LinkRunner:
         )
         try:
             grants = grant_resources(context, seconds_left=seconds_left)
-            context.holdings.granted(grants, steps=[step.path for step in context.run.plan.steps])
+            context.tracker.set_grants(grants, steps=[step.path for step in context.run.plan.steps])
             context.runtime = self._machine.backends[context.run.isolation].start(
-                identity, grants=grants, on_resource=lambda frame: hear(context, frame)
+                identity, grants=grants, on_resource=lambda frame: track_report(context, frame)
             )
             if not self._machine.lease_is_fresh():
                 context.lost = True  # granting may have taken long: others may have the run by now

@@ -192,7 +192,7 @@ class StepRunner:
         if comes_after is not None and context.runtime is not None:
             # Whatever the checkpoint comes to, no step begins in this context any more.
             context.runtime.begin_close()
-        holdings = context.holdings.unwritten()
+        tracked = context.tracker.unwritten()
         with run_scope(context.placement.tenant_id):
             try:
                 written = write_checkpoint(
@@ -200,7 +200,7 @@ class StepRunner:
                     concluded.record,
                     decided,
                     claim_next_for=self._machine.node_name if claim_next else "",
-                    holdings=holdings,
+                    tracked=tracked,
                     may_repeat=self._may_repeat,
                 )
             except (OperationalError, InterfaceError):
@@ -210,7 +210,7 @@ class StepRunner:
                 context.lost = True
                 note_refusal(context.placement, "checkpoint", concluded.record.path)
                 raise Ignore("refused by the fence")
-        context.holdings.written(holdings)
+        context.tracker.mark_written(tracked)
         if concluded.record.costs:
             context.run.budget.run_spent = dict(concluded.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)

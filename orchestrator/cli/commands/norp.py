@@ -17,11 +17,11 @@ from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorCommand
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
-from orchestrator.norp.guests import temporary_tenant
-from orchestrator.norp.levels import levels_of, require_worker
-from orchestrator.norp.stand import NotRun
+from orchestrator.norp.offered_levels import levels_of, require_worker
+from orchestrator.norp.probe_runner import NotRun
 from orchestrator.norp.suite import Target, run_tests
 from orchestrator.norp.targets import cache_target, database_target, require_cache
+from orchestrator.norp.temporary_tenants import temporary_tenant
 from tenants.isolation import Isolation
 from tenants.scope import TenantRef
 from tenants.selectors import tenant_by_schema

@@ -22,7 +22,7 @@ from orchestrator.cli.support.platform import PlatformGroup
 from resources.api.serializers import DefinitionSerializer
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import all_definitions, definition
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import (
     create_definition,
     delete_definition,
@@ -118,7 +118,7 @@ def create(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
     fields = _fields(given)
     if "type" not in fields:
         raise click.UsageError("Say which type it is: --type, or type in --file.")
-    create_definition(owner.tenant, Wanted(name=name, **fields), actor=owner.name)
+    create_definition(owner.tenant, DefinitionInput(name=name, **fields), actor=owner.name)
     click.echo(f"Resource {name} is defined for {tenant}.")
 
 
@@ -133,7 +133,9 @@ def update(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
     with tenant_scope(owner.tenant):
         found = definition(name)
     stored = {"type": found.type} if given["file"] else _stored(found)
-    update_definition(owner.tenant, Wanted(name=name, **_fields(given, stored)), actor=owner.name)
+    update_definition(
+        owner.tenant, DefinitionInput(name=name, **_fields(given, stored)), actor=owner.name
+    )
     click.echo(f"Resource {name} of {tenant} is changed.")
 
 

@@ -16,7 +16,7 @@ from executions.states import ExecutionState, TicketState
 from executions.submission.submit import replay, submit
 from executions.worker.boot import WorkerBoot
 from foundation.errors import InvalidInput, NotFound
-from resources.levels import IsolationUnavailable
+from resources.isolation_choice import IsolationUnavailable
 from tenants.models import Tenant
 from tenants.scope import TenantNotActive, TenantRef, platform_scope, tenant_scope
 from tenants.statuses import TenantStatus

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.norp import watcher as module
-from orchestrator.norp.far_sides import FarSide, FarSideAway, Link, Look, names
+from orchestrator.norp.observed_servers import FarSide, FarSideAway, Link, Look, names
 from orchestrator.norp.watcher import watching
 from tests.waiting import wait_for
 

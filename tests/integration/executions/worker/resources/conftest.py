@@ -9,7 +9,7 @@ from isolane.results import Code
 from resources.runtimes.stub import StubBackend, fails, succeeds
 from tenants.scope import TenantRef
 from tests.factories import LEVEL, make_machine
-from tests.integration.executions.worker.resources.far_side import FarSide, define, says
+from tests.integration.executions.worker.resources.fake_remote import FarSide, define, says
 
 
 @pytest.fixture

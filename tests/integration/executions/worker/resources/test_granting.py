@@ -17,13 +17,13 @@ from executions.worker.loops.sweeper import sweep
 from executions.worker.resources import granting
 from isolane.protocol import Grant
 from isolane.results import Code
-from resources.issuers.base import Ask, FarThing
-from resources.ledger.models import Issued
+from resources.issuers.base import Credential, ResourceRequest
+from resources.ledger.models import IssuedCredential
 from resources.models import ResourceDefinition
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import backend_of, run_of, start, step_of
 from tests.integration.executions.worker.driving import drive, run_link
-from tests.integration.executions.worker.resources.far_side import (
+from tests.integration.executions.worker.resources.fake_remote import (
     TMP,
     FarSide,
     begin,
@@ -35,7 +35,7 @@ from tests.integration.executions.worker.resources.far_side import (
 pytestmark = pytest.mark.usefixtures("broker")
 
 
-def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
+def test_a_remote_server_that_is_away_fails_the_step_and_leaves_nothing(
     acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     far.away = True
@@ -46,7 +46,7 @@ def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
     assert step_of(acme, placement.execution_id, "s1").code == Code.RESOURCE_ERROR
     far.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
     assert records(acme) == [("cache.user", "swept", 1)]
 
@@ -83,7 +83,7 @@ def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
     def breaks(*_: object) -> None:
         raise KeyError("a secret, perhaps")
 
-    monkeypatch.setattr(far, "things", breaks)
+    monkeypatch.setattr(far, "plan", breaks)
     placement = begin(acme, machine, "work")
     with pytest.raises(StepFailed, match=Code.UNKNOWN_ERROR):
         run_link(links, placement, "s1")
@@ -206,14 +206,14 @@ def test_a_cancel_while_it_is_granted_cancels_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
-    things = far.things
+    credentials = far.plan
 
-    def cancelling(ask: Ask) -> Sequence[FarThing]:
+    def cancelling(request: ResourceRequest) -> Sequence[Credential]:
         with tenant_scope(acme):
             request_cancel(placement.execution_id, actor="tests")
-        return things(ask)
+        return credentials(request)
 
-    monkeypatch.setattr(far, "things", cancelling)
+    monkeypatch.setattr(far, "plan", cancelling)
     with pytest.raises(Ignore):
         run_link(links, placement, "s1")
     assert (far.seen, backend_of(machine).runs) == ([], [])
@@ -231,10 +231,10 @@ def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
     placement = begin(acme, machine, "work")
     issue = far.issue
 
-    def slowly(ask: Ask, things: Sequence[FarThing]) -> Grant:
+    def slowly(request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
         machine.renewed_at -= SELF_FENCE_SECONDS
         kill_runtimes(machine)
-        return issue(ask, things)
+        return issue(request, credentials)
 
     monkeypatch.setattr(far, "issue", slowly)
     with pytest.raises(Ignore):
@@ -250,8 +250,8 @@ def test_an_issuer_that_plans_one_name_twice_is_refused_before_anything_is_made(
     far: FarSide,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    things = far.things
-    monkeypatch.setattr(far, "things", lambda ask: [*things(ask), *things(ask)])
+    credentials = far.plan
+    monkeypatch.setattr(far, "plan", lambda request: [*credentials(request), *credentials(request)])
     placement = begin(acme, machine, "work")
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")

@@ -12,11 +12,11 @@ from executions.transitions.close import restart
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.closing import close_context
 from executions.worker.links.runner import LinkRunner
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import backend_of, run_of, start
 from tests.integration.executions.worker.driving import drive, run_link
-from tests.integration.executions.worker.resources.far_side import (
+from tests.integration.executions.worker.resources.fake_remote import (
     FarSide,
     begin,
     issued,
@@ -55,7 +55,7 @@ def test_two_tenants_have_their_own_ledgers(
     run_link(links, theirs, "s1")
     assert len(far.there) == 2
     with tenant_scope(acme):
-        assert [row.execution_id for row in Issued.objects.all()] == [ours.execution_id]
+        assert [row.execution_id for row in IssuedCredential.objects.all()] == [ours.execution_id]
     drive(acme, links, ours)
     assert far.there == {f"{theirs.execution_id}/1/scratch"}
     drive(globex, links, theirs)
@@ -148,10 +148,10 @@ def test_a_run_is_terminal_only_when_its_resources_are_gone(
     order: list[str] = []
     revoke = far.revoke
 
-    def revoking(thing: Any) -> None:
+    def revoking(credential: Any) -> None:
         order.append(run_of(acme, placement.execution_id).state)
         assert backend_of(machine).runtimes[0].alive is False
-        revoke(thing)
+        revoke(credential)
 
     monkeypatch.setattr(far, "revoke", revoking)
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED

@@ -12,18 +12,23 @@ from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.reaper import reap
 from executions.worker.loops.sweeper import sweep
-from resources.issuers.base import FarThing
-from resources.ledger.models import Issued
+from resources.issuers.base import Credential
+from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import let_lapse
 from tests.integration.executions.worker.driving import drive, run_link
 from tests.integration.executions.worker.lines import LIBRARY, Lines, are_of, say_something
-from tests.integration.executions.worker.resources.far_side import FarSide, begin, issued, records
+from tests.integration.executions.worker.resources.fake_remote import (
+    FarSide,
+    begin,
+    issued,
+    records,
+)
 
 pytestmark = pytest.mark.usefixtures("broker")
 
 
-def test_a_far_side_that_is_away_at_the_end_is_swept_later(
+def test_a_remote_server_that_is_away_at_the_end_is_swept_later(
     acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
 ) -> None:
     placement = begin(acme, machine, "open", "close")
@@ -38,7 +43,7 @@ def test_a_far_side_that_is_away_at_the_end_is_swept_later(
     assert sweep() == 0  # not at once again
     far.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     assert sweep() == 1
     assert far.there == set()
     assert records(acme)[0] == ("cache.user", "swept", 1)
@@ -60,15 +65,15 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
     drive(acme, links, placement)
     revoke = far.revoke
 
-    def say_and_revoke(thing: FarThing) -> None:
+    def say_and_revoke(credential: Credential) -> None:
         say_something()
-        revoke(thing)
+        revoke(credential)
 
     monkeypatch.setattr(far, "revoke", say_and_revoke)
     assert sweep() == 1
     far.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     assert sweep() == 1
     told = lines.of("executions.worker.loops.sweeper")
     assert [line["event"] for line in told] == ["RESOURCE_FAILED", "RESOURCE_SWEPT"]
@@ -112,7 +117,7 @@ def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
     sweep()
     far.there.add(f"{placement.execution_id}/1/scratch")  # made after it was revoked
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
     assert (far.there, issued()) == (set(), 0)
 
@@ -134,10 +139,10 @@ def test_what_one_issuer_gets_wrong_stops_no_other(
     left_by_a_lost_worker(machine, links, (acme, ours), (globex, theirs))
     revoke = far.revoke
 
-    def breaks(thing: FarThing) -> None:
-        if str(ours.execution_id) in thing.far_id:
+    def breaks(credential: Credential) -> None:
+        if str(ours.execution_id) in credential.remote_id:
             raise KeyError("a bug")
-        revoke(thing)
+        revoke(credential)
 
     monkeypatch.setattr(far, "revoke", breaks)
     assert sweep() == 2
@@ -158,7 +163,7 @@ def test_a_far_side_that_does_not_answer_is_asked_once_a_turn(
     assert sweep() == 0
     far.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
     assert far.there == set()
 

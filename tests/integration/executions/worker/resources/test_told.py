@@ -14,7 +14,7 @@ from isolane.results import Code, StepResult
 from tenants.scope import TenantRef
 from tests.factories import backend_of, step_of
 from tests.integration.executions.worker.driving import drive, run_link
-from tests.integration.executions.worker.resources.far_side import (
+from tests.integration.executions.worker.resources.fake_remote import (
     FarSide,
     begin,
     handle,

@@ -1,8 +1,8 @@
 """Which isolation levels the runs of a tenant can have here, as the living workers offer them."""
 
 from executions.placement.registry import living
-from orchestrator.norp.stand import NotRun
-from resources.levels import IsolationUnavailable, choose
+from orchestrator.norp.probe_runner import NotRun
+from resources.isolation_choice import IsolationUnavailable, choose
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope

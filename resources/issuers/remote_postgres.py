@@ -16,7 +16,7 @@ from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 
 from isolane.providers.database import root_certificates
-from resources.issuers.base import FAR_SECONDS, IssueError
+from resources.issuers.base import REMOTE_SECONDS, IssueError
 
 APPLICATION = "isolane-worker"
 _CONNECT_SECONDS = 2  # libpq knows no less
@@ -35,7 +35,7 @@ _SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)
 RV = TypeVar("RV")
 
 
-class FarConnection(psycopg.Connection[TupleRow]):
+class RemoteConnection(psycopg.Connection[TupleRow]):
     """Gives up on the server at its deadline, by the worker's own clock."""
 
     deadline: float = 0.0
@@ -54,15 +54,15 @@ class FarConnection(psycopg.Connection[TupleRow]):
 
 
 @contextmanager
-def far_connection(
+def remote_connection(
     login: Mapping[str, Any], *, dbname: str = "", deadline: float = 0.0
-) -> Iterator[FarConnection]:
+) -> Iterator[RemoteConnection]:
     """Open it in autocommit; whatever psycopg raises inside leaves as IssueError."""
     database = dbname or login["dbname"]
-    deadline = deadline or time.monotonic() + FAR_SECONDS
+    deadline = deadline or time.monotonic() + REMOTE_SECONDS
     asked = False
     try:
-        connection = FarConnection.connect(autocommit=True, **_parameters(login, database))
+        connection = RemoteConnection.connect(autocommit=True, **_parameters(login, database))
         connection.deadline = deadline
         asked = True
         try:

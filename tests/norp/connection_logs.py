@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Protocol
 from uuid import UUID
 
-from orchestrator.norp.far_sides import FarSide, Link, Look
+from orchestrator.norp.observed_servers import FarSide, Link, Look
 from tests.customer import Customer
 from tests.recorder import Recorder
 

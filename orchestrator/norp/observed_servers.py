@@ -17,8 +17,8 @@ import psycopg
 import redis
 
 from foundation.errors import Unavailable
-from resources.issuers.base import FAR_SECONDS, IssueError
-from resources.issuers.far_postgres import FarConnection, cause, far_connection
+from resources.issuers.base import REMOTE_SECONDS, IssueError
+from resources.issuers.remote_postgres import RemoteConnection, cause, remote_connection
 
 SESSIONS = """
 SELECT pid::text, application_name, usename FROM pg_stat_activity
@@ -105,7 +105,7 @@ class RunCacheSide:
 class PostgresSide:
     """A PostgreSQL, by pg_stat_activity and pg_roles."""
 
-    def __init__(self, connection: FarConnection, place: str) -> None:
+    def __init__(self, connection: RemoteConnection, place: str) -> None:
         self._connection = connection
         self._place = place
 
@@ -122,7 +122,7 @@ class PostgresSide:
         return ()
 
     def _rows(self, statement: str) -> list[Any]:
-        self._connection.deadline = time.monotonic() + FAR_SECONDS
+        self._connection.deadline = time.monotonic() + REMOTE_SECONDS
         try:
             return self._connection.execute(statement.encode()).fetchall()
         except psycopg.Error as error:
@@ -137,8 +137,8 @@ def run_cache_side(url: str) -> Iterator[FarSide]:
         url,
         client_name="isolane-norp",
         decode_responses=True,
-        socket_connect_timeout=FAR_SECONDS,
-        socket_timeout=FAR_SECONDS,
+        socket_connect_timeout=REMOTE_SECONDS,
+        socket_timeout=REMOTE_SECONDS,
     )
     with contextlib.closing(client):
         yield RunCacheSide(client, place)
@@ -149,7 +149,7 @@ def postgres_side(login: Mapping[str, Any]) -> Iterator[FarSide]:
     """A PostgreSQL as this login sees it, which is the definition's own."""
     place = f"database {login['dbname']} at {login['host']}:{login['port']}"
     try:
-        with far_connection(login) as connection:
+        with remote_connection(login) as connection:
             yield PostgresSide(connection, place)
     except IssueError as error:
         raise FarSideAway(f"The far side cannot be looked at: {error}") from None

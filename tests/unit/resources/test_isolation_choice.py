@@ -1,10 +1,10 @@
-"""resources.levels: the weakest available level that is strict enough, or a refusal; never a weaker one."""
+"""resources.isolation_choice: the weakest available level that is strict enough, or a refusal; never a weaker one."""
 
 from itertools import product
 
 import pytest
 
-from resources.levels import IsolationUnavailable, choose
+from resources.isolation_choice import IsolationUnavailable, choose
 from tenants.isolation import Isolation
 
 SHARED, PROCESS, DOCKER, KUBERNETES = Isolation
