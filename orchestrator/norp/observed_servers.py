@@ -1,7 +1,8 @@
-"""Looks from the far side: what the run cache and a customer's PostgreSQL say of connections, users, roles and keys.
+"""Remote servers as their administrator sees them: connections, users, roles and keys of runs.
 
-Timing: request-time, from the operator's terminal. Model: sync; one connection each, closed by who opened it.
-Guarantee: idempotent; nothing is changed there. Failure: bubble, as FarSideAway; no password is in its text.
+Timing: request-time, from the operator's terminal. Model: sync; one connection each, closed by its opener.
+Guarantee: idempotent; nothing is changed on the server. Failure: bubble, as RemoteServerAway; its text holds no
+password.
 """
 
 import contextlib
@@ -27,69 +28,70 @@ ROLES = "SELECT rolname FROM pg_roles WHERE starts_with(rolname, 'iso_')"
 _BATCH = 1000
 
 
-class FarSideAway(Unavailable):
-    """A far side cannot be looked at."""
+class RemoteServerAway(Unavailable):
+    """A remote server cannot be observed."""
 
-    code = "far_side_away"
+    code = "remote_server_away"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
-    """A connection that is there now."""
+class OpenConnection:
+    """A connection that is open now."""
 
     id: str
-    mark: str  # what it says of itself
+    tag: str  # that the client has set
     user: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """What is there now of any run."""
+class ServerSnapshot:
+    """The connections and credentials of all runs that a server has now."""
 
-    links: tuple[Link, ...]
-    issued: tuple[str, ...]  # users or roles
-
-
-class FarSide(Protocol):
-    """Something that runs connect to, as its own administrator sees it."""
-
-    def look(self) -> Look:
-        """What is there now; cheap, since it is asked many times a second."""
-
-    def entries(self, execution_id: UUID) -> tuple[str, ...]:
-        """What else is named after this run, such as its keys."""
+    connections: tuple[OpenConnection, ...]
+    credentials: tuple[str, ...]  # names of users or roles
 
 
-Opening = AbstractContextManager[FarSide]
+class ObservedServer(Protocol):
+    """A server that runs connect to, as its own administrator sees it."""
+
+    def snapshot(self) -> ServerSnapshot:
+        """Return what the server has now; cheap, since it is asked many times a second."""
+
+    def keys_of(self, execution_id: UUID) -> tuple[str, ...]:
+        """Return what else is named after this run, such as its cache keys."""
 
 
-def names(text: str, execution_id: UUID) -> bool:
-    """Whether a name at the far side is this run's."""
+ServerContext = AbstractContextManager[ObservedServer]
+
+
+def is_named_after(text: str, execution_id: UUID) -> bool:
+    """Say whether a name on the server is this run's."""
     return str(execution_id) in text or execution_id.hex in text
 
 
-class RunCacheSide:
+class ObservedRunCache:
     """The run cache, by CLIENT LIST, ACL USERS and SCAN."""
 
-    def __init__(self, client: "redis.Redis", place: str) -> None:
+    def __init__(self, client: "redis.Redis", address: str) -> None:
         self._client: Any = client  # redis-py types an answer as one that may have to be awaited
-        self._place = place
+        self._address = address
 
-    def look(self) -> Look:
-        """Its clients that are runs', and the users of runs."""
+    def snapshot(self) -> ServerSnapshot:
+        """Return the clients and users of runs."""
         with self._errors():
             clients, users = self._client.client_list(), self._client.acl_users()
-        links = [
-            Link(id=str(one["id"]), mark=one.get("name", ""), user=one.get("user", ""))
+        connections = [
+            OpenConnection(id=str(one["id"]), tag=one.get("name", ""), user=one.get("user", ""))
             for one in clients
             if one.get("name", "").startswith("exec_") or one.get("user", "").startswith("exec:")
         ]
-        return Look(
-            links=tuple(links), issued=tuple(user for user in users if user.startswith("exec:"))
+        return ServerSnapshot(
+            connections=tuple(connections),
+            credentials=tuple(user for user in users if user.startswith("exec:")),
         )
 
-    def entries(self, execution_id: UUID) -> tuple[str, ...]:
-        """Its keys."""
+    def keys_of(self, execution_id: UUID) -> tuple[str, ...]:
+        """Return the keys of this run."""
         with self._errors():
             return tuple(self._client.scan_iter(match=f"exec:{execution_id}:*", count=_BATCH))
 
@@ -99,26 +101,28 @@ class RunCacheSide:
             yield
         except (redis.RedisError, OSError) as error:
             reason = str(error) or type(error).__name__
-            raise FarSideAway(f"The run cache at {self._place}: {reason}.") from None
+            raise RemoteServerAway(f"The run cache at {self._address}: {reason}.") from None
 
 
-class PostgresSide:
-    """A PostgreSQL, by pg_stat_activity and pg_roles."""
+class ObservedPostgres:
+    """A PostgreSQL server, by pg_stat_activity and pg_roles."""
 
-    def __init__(self, connection: RemoteConnection, place: str) -> None:
+    def __init__(self, connection: RemoteConnection, address: str) -> None:
         self._connection = connection
-        self._place = place
+        self._address = address
 
-    def look(self) -> Look:
-        """Its sessions that are runs', and the roles of runs."""
-        links, roles = self._rows(SESSIONS), self._rows(ROLES)
-        return Look(
-            links=tuple(Link(id=pid, mark=mark, user=user or "") for pid, mark, user in links),
-            issued=tuple(name for (name,) in roles),
+    def snapshot(self) -> ServerSnapshot:
+        """Return the sessions and roles of runs."""
+        sessions, roles = self._rows(SESSIONS), self._rows(ROLES)
+        return ServerSnapshot(
+            connections=tuple(
+                OpenConnection(id=pid, tag=tag, user=user or "") for pid, tag, user in sessions
+            ),
+            credentials=tuple(name for (name,) in roles),
         )
 
-    def entries(self, _execution_id: UUID) -> tuple[str, ...]:
-        """Nothing: what a run writes into its customer's tables is the customer's."""
+    def keys_of(self, _execution_id: UUID) -> tuple[str, ...]:
+        """Return nothing: rows that a run writes into its customer's tables are the customer's."""
         return ()
 
     def _rows(self, statement: str) -> list[Any]:
@@ -126,13 +130,13 @@ class PostgresSide:
         try:
             return self._connection.execute(statement.encode()).fetchall()
         except psycopg.Error as error:
-            raise FarSideAway(f"{self._place}: {cause(error)}.") from None
+            raise RemoteServerAway(f"{self._address}: {cause(error)}.") from None
 
 
 @contextmanager
-def run_cache_side(url: str) -> Iterator[FarSide]:
-    """The run cache as its administrator sees it."""
-    place = urlsplit(url).netloc.rpartition("@")[2]
+def observed_run_cache(url: str) -> Iterator[ObservedServer]:
+    """Connect to the run cache as its administrator."""
+    address = urlsplit(url).netloc.rpartition("@")[2]
     client = redis.Redis.from_url(
         url,
         client_name="isolane-norp",
@@ -141,15 +145,15 @@ def run_cache_side(url: str) -> Iterator[FarSide]:
         socket_timeout=REMOTE_SECONDS,
     )
     with contextlib.closing(client):
-        yield RunCacheSide(client, place)
+        yield ObservedRunCache(client, address)
 
 
 @contextmanager
-def postgres_side(login: Mapping[str, Any]) -> Iterator[FarSide]:
-    """A PostgreSQL as this login sees it, which is the definition's own."""
-    place = f"database {login['dbname']} at {login['host']}:{login['port']}"
+def observed_postgres(login: Mapping[str, Any]) -> Iterator[ObservedServer]:
+    """Connect to a PostgreSQL server with this login, which is the definition's own."""
+    address = f"database {login['dbname']} at {login['host']}:{login['port']}"
     try:
         with remote_connection(login) as connection:
-            yield PostgresSide(connection, place)
+            yield ObservedPostgres(connection, address)
     except IssueError as error:
-        raise FarSideAway(f"The far side cannot be looked at: {error}") from None
+        raise RemoteServerAway(f"The remote server cannot be observed: {error}") from None

@@ -40,13 +40,13 @@ EXIT_NOT_RUN = 2
 @click.option(
     "--database",
     metavar="DEFINITION",
-    help="Also with this database of --tenant, whose own login looks at the far side.",
+    help="Also with this database of --tenant, whose own login observes the server.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For programs, one JSON object at the end.")
 def norp(*, tenant: str | None, level: str | None, database: str | None, as_json: bool) -> None:
     """Run the five compliance tests of NORP-006 here, and print each demand with its evidence.
 
-    Probes run as ordinary executions. What they leave is looked for at the far side: in the run cache and, with
+    Probes run as ordinary executions. What they leave is looked for at the remote server: in the run cache and, with
     --database, in that database. Without --tenant they run in two temporary tenants, which are deleted at the end. With
     --tenant that tenant keeps blueprints named norp.*, their runs, and the definition norp-cache; a second, temporary
     tenant is compared with it. Temporary tenants need a provisioner that runs.
@@ -76,13 +76,13 @@ def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
     with ExitStack() as stack:
         if named:
             subject = tenant_by_schema(named)
-            other = stack.enter_context(_guest())
+            other = stack.enter_context(_temporary())
         else:
-            subject, other = stack.enter_context(_guest()), stack.enter_context(_guest())
+            subject, other = stack.enter_context(_temporary()), stack.enter_context(_temporary())
         yield subject, other
 
 
-def _guest() -> AbstractContextManager[TenantRef]:
+def _temporary() -> AbstractContextManager[TenantRef]:
     return temporary_tenant(actor=actor(), say=lambda text: click.echo(text, err=True))
 
 

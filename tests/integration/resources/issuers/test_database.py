@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import DictRow
 
 from isolane.protocol import Grant
-from orchestrator.norp.observed_servers import postgres_side
+from orchestrator.norp.observed_servers import observed_postgres
 from resources.issuers.base import REMOTE_SECONDS, Credential, IssueError, ResourceRequest
 from resources.issuers.database import DatabaseIssuer
 from tests.customer import Customer
@@ -277,8 +277,8 @@ def test_no_code_that_a_run_left_is_run_by_the_worker(
         connection.execute("SELECT starts_with(current_user, 'iso_'), unnest('{x}'::text[])")
         ISSUER.revoke(first)
     _, (second,) = issue(database_request(customer))
-    with postgres_side(second.data) as side:
-        assert side.look().issued == (second.remote_id,)
+    with observed_postgres(second.data) as server:
+        assert server.snapshot().credentials == (second.remote_id,)
     ISSUER.revoke(second)
     assert far.execute("SELECT DISTINCT who FROM seen").fetchall() == [{"who": first.remote_id}]
 
