@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class ResourcesConfig(AppConfig):
-    """What a run uses and where it lives; its tables lie in the tenant's schema."""
+    """The resources of runs and the runtimes; its tables are in the tenant's schema."""
 
     name = "resources"

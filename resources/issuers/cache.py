@@ -1,8 +1,8 @@
-"""A user of the run cache for one placement, who reaches the keys of that placement and no other.
+"""The issuer of run cache users: one user per placement, which can use that placement's keys and no others.
 
 Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time, never retried.
-Guarantee: idempotent; the user is made by one command, and gone with its connections before its keys are evicted.
-Failure: IssueError; what may be left is revoked again later. A cache that restarts has neither users nor keys.
+Guarantee: idempotent; the user is created by one command, and gone with its connections before its keys are evicted.
+Failure: IssueError; what may be left is revoked again later. A restarted cache has neither users nor keys.
 """
 
 import secrets
@@ -23,7 +23,7 @@ from resources.issuers.base import REMOTE_SECONDS, Credential, IssueError, Issue
 
 USER = "cache.user"
 KEYS = "cache.keys"
-# Commands on named keys, and what a client says when it connects. Patterns do not bind commands that walk over keys.
+# Commands on named keys, and those of a connecting client. Key patterns do not restrict commands that scan keys.
 COMMANDS = (
     "get", "set", "del", "exists", "incrby", "expire", "pttl", "ping", "client|setname", "client|id", "hello", "auth",
 )  # fmt: skip
@@ -41,8 +41,8 @@ class CacheIssuer(Issuer):
         self._url = url
 
     def plan(self, request: ResourceRequest) -> Sequence[Credential]:
-        """The keys, then the user: revoked in reverse, nobody writes keys any more when they are evicted."""
-        self._address()  # nothing is promised that could not be revoked
+        """Return the keys, then the user: revoked in reverse, no key is written after the eviction."""
+        self._address()  # raises before anything is committed that could not be revoked
         placement = f"exec:{request.execution_id}:{request.epoch}:{request.definition}"
         return (
             Credential(kind=KEYS, remote_id=f"{placement}:", data={}),
@@ -50,7 +50,7 @@ class CacheIssuer(Issuer):
         )
 
     def issue(self, request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
-        """Make the user; there are no keys before it writes some."""
+        """Create the user; there are no keys before it writes some."""
         names = {credential.kind: credential.remote_id for credential in credentials}
         password = secrets.token_urlsafe(32)
         url = self._address()
@@ -89,14 +89,14 @@ class CacheIssuer(Issuer):
             raise IssueError("there is no run cache; the operator sets ISOLANE_CACHE_URL to one.")
         if not url.startswith(("redis://", "rediss://")):
             raise IssueError(
-                "ISOLANE_CACHE_URL is no address over TCP, which runs need; use redis://:password@host:port."
+                "ISOLANE_CACHE_URL is not a TCP address, which runs need; use redis://:password@host:port."
             )
         return url
 
 
 @contextmanager
 def _administrator(url: str) -> Iterator["redis.Redis"]:
-    """A connection for one task; whatever redis-py raises inside leaves as IssueError."""
+    """Connect for one task; errors of redis-py are raised as IssueError."""
     client = redis.Redis.from_url(
         url,
         protocol=2,
@@ -116,7 +116,7 @@ def _administrator(url: str) -> Iterator["redis.Redis"]:
 
 
 def _evict(client: "redis.Redis", prefix: str) -> None:
-    """Remove all keys that begin so; an unfinished walk is begun anew by the next try, with fewer keys."""
+    """Delete all keys with this prefix; an unfinished scan is restarted by the next try, with fewer keys."""
     deadline = time.monotonic() + REMOTE_SECONDS - _CONNECT_SECONDS
     cursor = -1
     while cursor:

@@ -1,4 +1,4 @@
-"""The five compliance tests of NORP-006, section 9.1, observed at the remote server, for each kind of resource and level."""
+"""The five compliance tests of NORP-006, section 9.1, as remote servers see them, for each kind and level."""
 
 import pytest
 

@@ -87,7 +87,7 @@ class Scene:
 
     def end(self, ctx: NodeContext) -> None:
         """As when the attempt is over."""
-        self.execution.handles.end(ctx.scope)
+        self.execution.handles.end(ctx.attempt_scope)
 
     @property
     def said(self) -> list[tuple[str, str, str]]:

@@ -418,7 +418,7 @@ def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
         ("postgres", "superuser"),
         ("shop_admin", "administrator"),
         ("like_admin", "administrator"),
-        ("maker", "may make roles"),
+        ("maker", "may create roles"),
         ("x'; DROP TABLE invoice; --", "does not exist"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_path_may_have_a_query_of_its_own(recorder: Recorder) -> None:
         ({"path": "/a/%2E%2e/admin"}, "leads upwards"),
         ({"path": "/a/..%2fadmin"}, "leads upwards"),
         ({"path": "/a?b=1", "query": {"c": 2}}, "the path has a query"),
-        ({"query": {"a": {"b": 1}}}, "query.a: is no text"),
+        ({"query": {"a": {"b": 1}}}, "query.a: is not a text"),
         ({"json": 1, "body": "x"}, "json or body, not both"),
         ({"headers": {"Host": "evil"}}, "headers: 'Host' cannot be set here"),
         ({"headers": {"authorization": "x"}}, "headers: 'authorization' cannot be set here"),

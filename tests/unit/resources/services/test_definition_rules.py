@@ -51,10 +51,10 @@ def test_what_fits_is_taken_and_its_stored_secrets_named() -> None:
         ({"type": "http_api", "config": {**API, "auth": "bearer"}}, "secrets", "needs the secret token"),
         ({"secrets": {"pasword": "x"}}, "secrets", "takes no secret 'pasword'; known are password"),
         ({"type": "cache", "config": {}, "secrets": {"a": "b"}}, "secrets", "known are none"),
-        ({"secrets": {"password": 7}}, "secrets.password", "is no reference"),
-        ({"secrets": []}, "secrets", "secrets is no object"),
+        ({"secrets": {"password": 7}}, "secrets.password", "is not a reference"),
+        ({"secrets": []}, "secrets", "secrets is not an object"),
         ({"secrets": {"password": "vault:x"}}, "secrets.password", "scheme 'vault' is unknown"),
-        ({"secrets": {"password": "../../etc/passwd"}}, "secrets.password", "is no reference"),
+        ({"secrets": {"password": "../../etc/passwd"}}, "secrets.password", "is not a reference"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], field: str, said: str) -> None:
