@@ -1,4 +1,4 @@
-"""What the far sides say of a run: the customer's PostgreSQL and the run cache; and what its ledger says."""
+"""What the remote servers say of a run: the customer's PostgreSQL and the run cache; and what its ledger says."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -40,7 +40,7 @@ def define(tenant: TenantRef, customer: Customer) -> None:
 
 
 @dataclass(frozen=True)
-class FarSides:
+class RemoteServers:
     """Both of them."""
 
     customer: Customer

@@ -1,4 +1,4 @@
-"""A provider without a far side, which notes what is asked of it."""
+"""A provider without a remote server, which notes what is asked of it."""
 
 import threading
 from collections.abc import Callable

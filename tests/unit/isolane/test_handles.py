@@ -390,7 +390,7 @@ def test_what_opens_when_its_attempt_is_over_is_disposed_of_and_said(
 
 
 # --- a sign of life
-def test_a_check_asks_the_far_side_of_the_same_handle() -> None:
+def test_a_check_asks_the_remote_server_of_the_same_handle() -> None:
     scene = Scene(a_grant("a"))
     ctx = scene.step()
     assert ctx.check_resource("a") == {"alive": True}

@@ -100,7 +100,7 @@ def test_everything_that_is_not_on_the_list_is_refused(
     revoke(credentials)
 
 
-def test_the_far_side_knows_of_no_other_command(run_cache: "redis.Redis") -> None:
+def test_the_remote_server_knows_of_no_other_command(run_cache: "redis.Redis") -> None:
     grant, credentials = issue(cache_request())
     user: Any = run_cache.acl_getuser(grant.config["username"])
     assert set(user["commands"]) == {f"+{command}" for command in COMMANDS}

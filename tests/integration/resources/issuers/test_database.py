@@ -25,7 +25,7 @@ ISSUER = DatabaseIssuer()
 
 
 @pytest.fixture
-def far(customer: Customer) -> Iterator["psycopg.Connection[DictRow]"]:
+def remote(customer: Customer) -> Iterator["psycopg.Connection[DictRow]"]:
     """The customer's server as its superuser; no role of a run is left on it."""
     with customer.connect() as connection:
         yield connection
@@ -59,7 +59,7 @@ def value(connection: "psycopg.Connection[Any]", query: str, *values: object) ->
 
 
 def test_a_role_of_the_run_can_do_what_its_roles_can_and_no_more(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     request = database_request(customer)
     grant, (credential,) = issue(request)
@@ -75,7 +75,7 @@ def test_a_role_of_the_run_can_do_what_its_roles_can_and_no_more(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(refused.encode())
-    (role,) = far.execute(
+    (role,) = remote.execute(
         "SELECT *, rolvaliduntil - now() AS left FROM pg_roles WHERE rolname = %s",
         [credential.remote_id],
     ).fetchall()
@@ -87,7 +87,7 @@ def test_a_role_of_the_run_can_do_what_its_roles_can_and_no_more(
 
 
 def test_the_grant_holds_nothing_of_the_administrator(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     grant, (credential,) = issue(database_request(customer))
     assert grant.config["user"] == credential.remote_id
@@ -108,7 +108,7 @@ def test_without_mint_the_definitions_own_login_is_handed_on(customer: Customer)
 
 
 def test_the_password_is_in_no_statement_that_the_server_logs(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     grant, (credential,) = issue(database_request(customer))
     ISSUER.revoke(credential)
@@ -120,13 +120,13 @@ def test_the_password_is_in_no_statement_that_the_server_logs(
 
 
 def test_after_revocation_neither_an_old_session_nor_a_saved_login_works(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     grant, (credential,) = issue(database_request(customer))
     with enter(customer, grant) as idle, enter(customer, grant) as busy:
         working = threading.Thread(target=_sleep_at, args=(busy,))
         working.start()
-        wait_for(lambda: _active(far, credential), "a session at work")
+        wait_for(lambda: _active(remote, credential), "a session at work")
         ISSUER.revoke(credential)
         working.join(10)
         assert not working.is_alive()
@@ -141,15 +141,15 @@ def _sleep_at(connection: "psycopg.Connection[Any]") -> None:
         connection.execute("SELECT pg_sleep(60)")
 
 
-def _active(far: "psycopg.Connection[DictRow]", credential: Credential) -> list[DictRow]:
-    return far.execute(
+def _active(remote: "psycopg.Connection[DictRow]", credential: Credential) -> list[DictRow]:
+    return remote.execute(
         "SELECT pid FROM pg_stat_activity WHERE usename = %s AND state = 'active'",
         [credential.remote_id],
     ).fetchall()
 
 
 def test_revoking_an_old_epoch_leaves_the_new_one_alone(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     execution_id = uuid4()
     old_grant, (old,) = issue(database_request(customer, execution_id=execution_id, epoch=1))
@@ -167,7 +167,7 @@ def test_revoking_an_old_epoch_leaves_the_new_one_alone(
 
 
 def test_two_definitions_of_a_placement_have_a_role_each(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     execution_id = uuid4()
     _, (first,) = issue(database_request(customer, execution_id=execution_id, definition="a"))
@@ -180,18 +180,18 @@ def test_two_definitions_of_a_placement_have_a_role_each(
 
 
 @pytest.fixture
-def made(far: "psycopg.Connection[DictRow]") -> Iterator[None]:
+def made(remote: "psycopg.Connection[DictRow]") -> Iterator[None]:
     """A schema in which runs may make credentials, and the administrator may not."""
-    far.execute("CREATE SCHEMA made")
-    far.execute("GRANT USAGE, CREATE ON SCHEMA made TO reporting")
-    far.execute("GRANT TEMPORARY, CREATE ON DATABASE shop TO reporting")
+    remote.execute("CREATE SCHEMA made")
+    remote.execute("GRANT USAGE, CREATE ON SCHEMA made TO reporting")
+    remote.execute("GRANT TEMPORARY, CREATE ON DATABASE shop TO reporting")
     yield
-    far.execute("REVOKE TEMPORARY, CREATE ON DATABASE shop FROM reporting")
-    far.execute("DROP SCHEMA made CASCADE")
+    remote.execute("REVOKE TEMPORARY, CREATE ON DATABASE shop FROM reporting")
+    remote.execute("DROP SCHEMA made CASCADE")
 
 
 def test_what_the_run_made_stays_with_the_role_that_it_had(
-    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", made: None
 ) -> None:
     grant, (credential,) = issue(database_request(customer))
     with enter(customer, grant) as connection:
@@ -200,10 +200,10 @@ def test_what_the_run_made_stays_with_the_role_that_it_had(
         connection.execute("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")
         connection.execute("CREATE TEMPORARY TABLE scratch (id int)")
         ISSUER.revoke(credential)
-    owner = value(far, "SELECT tableowner FROM pg_tables WHERE tablename = 'report'")
+    owner = value(remote, "SELECT tableowner FROM pg_tables WHERE tablename = 'report'")
     assert owner == "reporting"
-    assert value(far, "SELECT count(*) FROM made.report") == 5
-    assert value(far, "SELECT count(*) FROM pg_default_acl") == 0
+    assert value(remote, "SELECT count(*) FROM made.report") == 5
+    assert value(remote, "SELECT count(*) FROM pg_default_acl") == 0
     grant, (credential,) = issue(database_request(customer))
     with enter(customer, grant) as connection:
         connection.execute("DROP TABLE made.report")
@@ -211,7 +211,7 @@ def test_what_the_run_made_stays_with_the_role_that_it_had(
 
 
 def test_code_that_a_run_left_gets_no_more_power_than_the_run_had(
-    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", made: None
 ) -> None:
     with customer.connect(customer.admin) as admin:
         admin.execute("CREATE TABLE payroll AS SELECT 'precious' AS amount")
@@ -233,8 +233,8 @@ def test_code_that_a_run_left_gets_no_more_power_than_the_run_had(
                 connection.execute(attack.encode())
         connection.execute("DROP SCHEMA own CASCADE")
     ISSUER.revoke(second)
-    far.execute("DROP VIEW made.peep")
-    far.execute("DROP TABLE payroll")
+    remote.execute("DROP VIEW made.peep")
+    remote.execute("DROP TABLE payroll")
 
 
 # Each fits better what some statement of the worker says than the server's own of that name does.
@@ -248,21 +248,21 @@ DECOYS = (
 
 
 @pytest.fixture
-def open_public(far: "psycopg.Connection[DictRow]") -> Iterator[None]:
+def open_public(remote: "psycopg.Connection[DictRow]") -> Iterator[None]:
     """Runs may make credentials in the schema where everybody looks, as in databases that come from older servers."""
-    far.execute("GRANT CREATE ON SCHEMA public TO reporting")
-    far.execute("CREATE TABLE seen AS SELECT current_user AS who WITH NO DATA")
-    far.execute("GRANT INSERT, SELECT ON seen TO PUBLIC")
+    remote.execute("GRANT CREATE ON SCHEMA public TO reporting")
+    remote.execute("CREATE TABLE seen AS SELECT current_user AS who WITH NO DATA")
+    remote.execute("GRANT INSERT, SELECT ON seen TO PUBLIC")
     yield
-    far.execute("REVOKE CREATE ON SCHEMA public FROM reporting")
-    far.execute("DROP OPERATOR IF EXISTS public.= (oid, smallint)")
+    remote.execute("REVOKE CREATE ON SCHEMA public FROM reporting")
+    remote.execute("DROP OPERATOR IF EXISTS public.= (oid, smallint)")
     for decoy in DECOYS:
-        far.execute(f"DROP FUNCTION IF EXISTS public.{decoy.partition(' RETURNS')[0]}".encode())
-    far.execute("DROP TABLE seen")
+        remote.execute(f"DROP FUNCTION IF EXISTS public.{decoy.partition(' RETURNS')[0]}".encode())
+    remote.execute("DROP TABLE seen")
 
 
 def test_no_code_that_a_run_left_is_run_by_the_worker(
-    customer: Customer, far: "psycopg.Connection[DictRow]", open_public: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", open_public: None
 ) -> None:
     request = database_request(customer)
     grant, (first,) = issue(request)
@@ -280,11 +280,11 @@ def test_no_code_that_a_run_left_is_run_by_the_worker(
     with observed_postgres(second.data) as server:
         assert server.snapshot().credentials == (second.remote_id,)
     ISSUER.revoke(second)
-    assert far.execute("SELECT DISTINCT who FROM seen").fetchall() == [{"who": first.remote_id}]
+    assert remote.execute("SELECT DISTINCT who FROM seen").fetchall() == [{"who": first.remote_id}]
 
 
 def test_what_the_first_role_may_not_own_goes_to_the_next(
-    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", made: None
 ) -> None:
     with customer.connect(customer.admin) as admin:
         admin.execute("CREATE ROLE guest")
@@ -293,18 +293,18 @@ def test_what_the_first_role_may_not_own_goes_to_the_next(
     with enter(customer, grant) as connection:
         connection.execute("CREATE FUNCTION made.one() RETURNS int LANGUAGE sql AS 'SELECT 1'")
     ISSUER.revoke(credential)
-    owner = value(far, "SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'one'")
+    owner = value(remote, "SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'one'")
     assert owner == "reporting"
-    far.execute("DROP OWNED BY guest")
-    far.execute("DROP ROLE guest")
+    remote.execute("DROP OWNED BY guest")
+    remote.execute("DROP ROLE guest")
 
 
 def test_what_it_made_in_another_database_does_not_keep_the_role_alive(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    far.execute("CREATE DATABASE side")
+    remote.execute("CREATE DATABASE side")
     with psycopg.connect(
-        far.info.dsn, password=far.info.password, autocommit=True, dbname="side"
+        remote.info.dsn, password=remote.info.password, autocommit=True, dbname="side"
     ) as side:
         side.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
         grant, (credential,) = issue(database_request(customer))
@@ -313,18 +313,18 @@ def test_what_it_made_in_another_database_does_not_keep_the_role_alive(
         ISSUER.revoke(credential)
         owner = value(side, "SELECT tableowner FROM pg_tables WHERE tablename = 'hidden'")
         assert owner == "reporting"
-    far.execute("DROP DATABASE side")
+    remote.execute("DROP DATABASE side")
 
 
 def test_revoking_what_was_never_made_is_fine(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     (credential,) = ISSUER.plan(database_request(customer))
     ISSUER.revoke(credential)
 
 
 def test_a_revocation_waits_for_an_issue_that_is_under_way(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     request = database_request(customer)
     (credential,) = ISSUER.plan(request)
@@ -335,10 +335,10 @@ def test_a_revocation_waits_for_an_issue_that_is_under_way(
         holding.execute("LOCK pg_auth_members IN ACCESS EXCLUSIVE MODE")
         issuing = threading.Thread(target=ISSUER.issue, args=(request, [credential]))
         issuing.start()
-        wait_for(lambda: _waiting(far), "an issue that waits for the lock")
+        wait_for(lambda: _waiting(remote), "an issue that waits for the lock")
         revoking = threading.Thread(target=ISSUER.revoke, args=(credential,))
         revoking.start()
-        wait_for(lambda: len(_waiting(far)) == 2, "a revocation that waits for the issue")
+        wait_for(lambda: len(_waiting(remote)) == 2, "a revocation that waits for the issue")
         holding.execute("ROLLBACK")
         issuing.join(10)
         revoking.join(10)
@@ -353,23 +353,23 @@ HOLDS = {
 
 @pytest.mark.parametrize("hold", HOLDS.values(), ids=HOLDS)
 def test_a_run_cannot_hold_up_its_own_revocation(
-    customer: Customer, far: "psycopg.Connection[DictRow]", hold: str
+    customer: Customer, remote: "psycopg.Connection[DictRow]", hold: str
 ) -> None:
     grant, (credential,) = issue(database_request(customer))
     connection = enter(customer, grant)
     connection.pgconn.send_query(hold.encode())
     connection.pgconn.flush()
-    wait_for(lambda: _sleeping(far, credential), "a run that holds it")
+    wait_for(lambda: _sleeping(remote, credential), "a run that holds it")
     connection.close()  # at the server the statement goes on
     begun = time.monotonic()
     ISSUER.revoke(credential)
     assert time.monotonic() - begun < 2
     assert customer.roles(credential.remote_id) == []
-    assert _active(far, credential) == []
+    assert _active(remote, credential) == []
 
 
-def _sleeping(far: "psycopg.Connection[DictRow]", credential: Credential) -> list[DictRow]:
-    return far.execute(
+def _sleeping(remote: "psycopg.Connection[DictRow]", credential: Credential) -> list[DictRow]:
+    return remote.execute(
         "SELECT pid FROM pg_stat_activity WHERE usename = %s AND wait_event = 'PgSleep'",
         [credential.remote_id],
     ).fetchall()
@@ -377,14 +377,14 @@ def _sleeping(far: "psycopg.Connection[DictRow]", credential: Credential) -> lis
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_role_that_somebody_is_changing_is_revoked_after_that(
-    customer: Customer, far: "psycopg.Connection[DictRow]", end: str
+    customer: Customer, remote: "psycopg.Connection[DictRow]", end: str
 ) -> None:
     grant, (credential,) = issue(database_request(customer))
     with customer.connect() as holding, ThreadPoolExecutor(1) as threads:
         holding.execute("BEGIN")
         holding.execute(f"ALTER ROLE {credential.remote_id} CONNECTION LIMIT 9".encode())
         revoking = threads.submit(ISSUER.revoke, credential)
-        wait_for(lambda: _waiting(far), "a revocation that waits")
+        wait_for(lambda: _waiting(remote), "a revocation that waits")
         holding.execute(end.encode())
         revoking.result(10)
     assert customer.roles(credential.remote_id) == []
@@ -393,7 +393,7 @@ def test_a_role_that_somebody_is_changing_is_revoked_after_that(
 
 
 def test_who_may_make_no_roles_has_nothing_to_revoke(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     reader = customer.reader
     request = dataclasses.replace(
@@ -405,8 +405,8 @@ def test_who_may_make_no_roles_has_nothing_to_revoke(
     ISSUER.revoke(credential)
 
 
-def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
-    return far.execute(
+def _waiting(remote: "psycopg.Connection[DictRow]") -> list[DictRow]:
+    return remote.execute(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'isolane-worker' AND wait_event_type = 'Lock'"
     ).fetchall()
 
@@ -423,11 +423,11 @@ def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
     ],
 )
 def test_roles_with_too_much_power_are_refused(
-    customer: Customer, far: "psycopg.Connection[DictRow]", role: str, reason: str
+    customer: Customer, remote: "psycopg.Connection[DictRow]", role: str, reason: str
 ) -> None:
-    far.execute("CREATE ROLE like_admin")
-    far.execute("GRANT shop_admin TO like_admin")
-    far.execute("CREATE ROLE maker CREATEROLE")
+    remote.execute("CREATE ROLE like_admin")
+    remote.execute("GRANT shop_admin TO like_admin")
+    remote.execute("CREATE ROLE maker CREATEROLE")
     try:
         request = database_request(customer, roles=("reporting", role))
         credentials = ISSUER.plan(request)
@@ -436,13 +436,13 @@ def test_roles_with_too_much_power_are_refused(
         assert role in str(caught.value)
         ISSUER.revoke(credentials[0])
     finally:
-        far.execute("DROP ROLE like_admin, maker")
+        remote.execute("DROP ROLE like_admin, maker")
 
 
 def test_a_role_that_the_administrator_may_not_grant_is_refused_whole(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    far.execute("CREATE ROLE foreign_role")
+    remote.execute("CREATE ROLE foreign_role")
     try:
         request = database_request(customer, roles=("foreign_role",))
         credentials = ISSUER.plan(request)
@@ -450,7 +450,7 @@ def test_a_role_that_the_administrator_may_not_grant_is_refused_whole(
             ISSUER.issue(request, credentials)
         assert customer.roles("iso_") == []
     finally:
-        far.execute("DROP ROLE foreign_role")
+        remote.execute("DROP ROLE foreign_role")
 
 
 def test_a_wrong_password_is_told_without_the_password(customer: Customer) -> None:

@@ -206,7 +206,7 @@ def test_retries_stay_within_the_time_of_the_request(recorder: Recorder) -> None
 
 
 # --- time
-def test_a_far_side_that_hangs_is_left_in_time() -> None:
+def test_a_remote_server_that_hangs_is_left_in_time() -> None:
     with RawServer(lambda connection: server.ended.wait(30)).serving() as server:
         client = PROVIDER.create(http_grant(server.url, timeout_s=0.2, retries=5), TAG)
         with pytest.raises(httpx.ReadTimeout):
@@ -215,7 +215,7 @@ def test_a_far_side_that_hangs_is_left_in_time() -> None:
 
 
 @pytest.mark.parametrize("where", ["headers", "body"])
-def test_a_far_side_that_drips_does_not_get_more_time(where: str) -> None:
+def test_a_remote_server_that_drips_does_not_get_more_time(where: str) -> None:
     """Each byte comes in time, but the whole does not."""
 
     def serve(connection: socket.socket) -> None:
@@ -250,7 +250,7 @@ def test_a_disposed_client_raises_and_connects_no_more(recorder: Recorder) -> No
 
 
 def test_disposal_ends_a_request_that_another_thread_waits_for() -> None:
-    """Closing a socket alone would leave it open at the far side as long as somebody reads from it."""
+    """Closing a socket alone would leave it open at the remote server as long as somebody reads from it."""
     gone = threading.Event()
 
     def serve(connection: socket.socket) -> None:

@@ -74,7 +74,7 @@ def test_a_question_is_answered(recorder: Recorder) -> None:
     }
 
 
-def test_what_a_far_side_leaves_out_is_nothing(recorder: Recorder) -> None:
+def test_what_a_remote_server_leaves_out_is_nothing(recorder: Recorder) -> None:
     recorder.otherwise = Answer(body=b'{"choices": [{"message": {"content": null}}]}')
     session = openai(recorder)
     reply = session.chat(HELLO)
@@ -132,7 +132,7 @@ def test_an_endless_answer_is_left(recorder: Recorder, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_far_side_that_hangs_is_a_timeout(stream: bool) -> None:
+def test_a_remote_server_that_hangs_is_a_timeout(stream: bool) -> None:
     with RawServer(lambda connection: server.ended.wait(30)).serving() as server:
         grant = model_grant(provider="openai", base_url=server.url, timeout_s=0.2)
         session = PROVIDER.create(grant, TAG)
@@ -142,7 +142,7 @@ def test_a_far_side_that_hangs_is_a_timeout(stream: bool) -> None:
     assert failed.value.code is Code.TIMEOUT
 
 
-def test_no_far_side_is_a_passing_failure() -> None:
+def test_no_remote_server_is_a_passing_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     session = PROVIDER.create(model_grant(provider="openai", base_url=url), TAG)

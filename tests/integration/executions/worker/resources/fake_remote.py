@@ -1,4 +1,4 @@
-"""A far side in memory, and the issuer that works there: what is really there, told apart from what the ledger says."""
+"""A remote server in memory with its issuer: what really exists there, as opposed to what the ledger says."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import start
 
 
-class FarSide(Issuer):
+class FakeRemote(Issuer):
     """Refuses while it is away."""
 
     type: ClassVar[str] = "cache"
@@ -53,7 +53,7 @@ class FarSide(Issuer):
     def _answer(self, asked: str) -> None:
         self.seen.append(asked)
         if self.away:
-            raise IssueError(f"{asked}: the far side is away")
+            raise IssueError(f"{asked}: the remote server is away")
 
 
 def define(tenant: TenantRef, name: str = "scratch", scope: str = "execution") -> None:
@@ -101,6 +101,6 @@ def records(tenant: TenantRef) -> list[tuple[str, str, int]]:
 
 
 def issued() -> int:
-    """How many credentials the ledger knows at far sides."""
+    """How many credentials the ledger knows at remote servers."""
     with platform_scope():
         return IssuedCredential.objects.count()
