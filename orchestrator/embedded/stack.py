@@ -28,14 +28,14 @@ class EmbeddedServers:
         self._postgres_settings = postgres_settings
 
     def prepare(self) -> None:
-        """Make directories, secrets, cluster and configuration, as far as they are missing."""
+        """Create directories, secrets, cluster and configuration where they are missing."""
         self.paths.prepare()
         self.postgres.prepare()
         self.valkey.prepare()
         self.run_cache.prepare()
 
     def children(self) -> list[ServerProcess]:
-        """The servers for the supervisor; each is ready when it answers."""
+        """Return the servers for the supervisor; each is ready when it answers."""
         return [self.postgres.child(), self.valkey.child(), self.run_cache.child()]
 
     def bootstrap(self) -> None:

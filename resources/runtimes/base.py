@@ -1,4 +1,4 @@
-"""What every runtime level offers to a worker, in the manner of Django's backends."""
+"""The interface of runtimes and their backends, in the manner of Django's backends."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -9,12 +9,12 @@ from isolane.protocol import Catalogue, Cost, Grant, Log, Progress, Resource, Ru
 from isolane.results import StepResult
 
 OnFrame = Callable[[Log | Progress | Cost], None]
-# Raises ProtocolError at what cannot be: then the runtime is ended.
+# Raises ProtocolError at a report that cannot be true: then the runtime is ended.
 OnResource = Callable[[Resource], None]
 
 
 def ignore(_: Resource) -> None:
-    """Hear nothing: for runs without resources."""
+    """Drop the report: for runs without resources."""
 
 
 class RuntimeStartError(Exception):
@@ -22,7 +22,7 @@ class RuntimeStartError(Exception):
 
 
 class PoolExhaustedError(RuntimeStartError):
-    """All runtimes of this backend are taken."""
+    """All runtimes of this backend are in use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,14 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class Availability:
-    """Whether this machine can give a level and, if not, why."""
+    """Tells whether this machine can offer a level and, if not, why."""
 
     ok: bool
     reason: str = ""
 
 
 class Runtime(ABC):
-    """Where the context of one placement lives and its steps run.
+    """A runtime: it holds the context of one placement and runs its steps.
 
     One thread uses it; `kill` and `alive` are safe from any. Close it also after a failed `open`
     and after `kill`.
@@ -55,11 +55,11 @@ class Runtime(ABC):
     @property
     @abstractmethod
     def alive(self) -> bool:
-        """Whether steps can run in it."""
+        """True if steps can run in it."""
 
     @property
     def lost(self) -> bool:
-        """Whether it was ended because nobody kept it alive: no failure of the step that ran in it."""
+        """True if it was ended because its keepalive ran out: that is not a failure of its step."""
         return False
 
     @abstractmethod
@@ -78,11 +78,11 @@ class Runtime(ABC):
 
     @abstractmethod
     def begin_close(self) -> None:
-        """Have the context torn down from now on, without waiting; nothing runs in it any more, and `close` follows."""
+        """Start the teardown without waiting; no step runs in it any more, and `close` follows."""
 
     @abstractmethod
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Tear the context down within timeout seconds; return what went wrong. Repeatable."""
+        """Tear the context down within `timeout` seconds; return the errors. Repeatable."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -90,18 +90,18 @@ class Runtime(ABC):
 
 
 class RuntimeBackend(ABC):
-    """Gives runtimes of one isolation level."""
+    """Provides runtimes of one isolation level."""
 
     def __init__(self, *, level: str) -> None:
         self.level = level
 
     @abstractmethod
     def availability(self) -> Availability:
-        """Say whether this machine can give this level."""
+        """Say whether this machine can offer this level."""
 
     @abstractmethod
     def describe(self) -> Catalogue:
-        """Return what its runtimes can run, or raise RuntimeStartError."""
+        """Return the catalogue of its runtimes, or raise RuntimeStartError."""
 
     @abstractmethod
     def start(
@@ -113,16 +113,16 @@ class RuntimeBackend(ABC):
     ) -> Runtime:
         """Return a runtime for this placement and its resources, or raise RuntimeStartError.
 
-        `on_resource` hears what becomes of them, in whatever thread uses the runtime.
+        `on_resource` gets the reports on them, in the thread that uses the runtime.
         """
 
     @abstractmethod
     def keepalive(self, *, until: float) -> None:
-        """Let its runtimes live until then (monotonic); whoever is told nothing any more ends them. Does not wait."""
+        """Let its runtimes live until then (monotonic); they end unless this is repeated. Does not wait."""
 
     @abstractmethod
     def sweep(self) -> None:
-        """End and remove what dead workers have left of this level on this machine."""
+        """End and remove what dead workers left of this level on this machine."""
 
     @abstractmethod
     def stop(self) -> None:

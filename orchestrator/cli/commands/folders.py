@@ -17,7 +17,7 @@ def folders() -> None:
     Workers do the same every 20 seconds, later and later for what they cannot remove; normally nothing is left.
     Run it as the workers' user, with their TMPDIR. Folders that are in use are not touched. Exit 1 if any stays.
     """
-    left = FolderSweep(tell=False).turn(SECONDS)
+    left = FolderSweep(log=False).turn(SECONDS)
     others = foreign_folders()
     for kept in left:
         click.echo(

@@ -242,7 +242,7 @@ def test_a_node_that_uses_a_code_of_the_platform_has_failed_with_an_unknown_erro
     driver: Driver, code: Code
 ) -> None:
     result = driver.run("restless.fail", {"code": code.value})
-    said = f"the node failed with {code}, which only the platform may say: as it says"
+    said = f"the node failed with {code}, which only the platform may report: as it says"
     assert (result.code, result.message) == (Code.UNKNOWN_ERROR, said)
     assert driver.runtime.alive
 
