@@ -23,7 +23,7 @@ from executions.api.serializers.resource_records import (
     UncleanSerializer,
 )
 from executions.api.views.history import HistoryView, page, query
-from executions.selectors.resource_records import balance, records, unclean, unclean_total
+from executions.selectors.resource_records import balance, count_runs, records, unclosed_records
 from executions.services.abandoned_resources import abandon_leftover
 from resources.api.callers import require_tenant_wide
 from tenants.api.permissions import NeedsPermission
@@ -63,9 +63,9 @@ class UncleanView(NeedsPermission, APIView):
     )
     def get(self, request: Request) -> Response:
         """Count and list the runs that have ended and still have something at a far side; normally none."""
-        left = unclean(caller(request).blueprints)
+        left = unclosed_records(caller(request).blueprints)
         results = LeftoverSerializer(left[:MAX_PAGE], many=True).data
-        return Response({"total": unclean_total(left), "results": results})
+        return Response({"total": count_runs(left), "results": results})
 
 
 class AbandonView(NeedsPermission, APIView):

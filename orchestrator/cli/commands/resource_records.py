@@ -12,7 +12,7 @@ from executions.api.serializers.resource_records import (
     ResourceRecordSerializer,
 )
 from executions.selectors.executions import find_execution
-from executions.selectors.resource_records import balance, records, unclean, unclean_total
+from executions.selectors.resource_records import balance, count_runs, records, unclosed_records
 from orchestrator.cli.support.django import CONSOLE
 from orchestrator.cli.support.identity import Viewer, tenant_options
 from orchestrator.cli.support.parsing import plain
@@ -68,9 +68,9 @@ def list_unclean(*, tenant: str, api_key: str | None, as_json: bool) -> None:
     """
     viewer = Viewer(tenant, api_key)
     with tenant_scope(viewer.tenant):
-        left = unclean(viewer.reach)
+        left = unclosed_records(viewer.reach)
         rows = LeftoverSerializer(left[:LISTED], many=True).data
-        total = unclean_total(left)
+        total = count_runs(left)
     for row in rows:
         if as_json:
             click.echo(json.dumps(row, default=str))

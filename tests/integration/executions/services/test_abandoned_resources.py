@@ -3,7 +3,7 @@
 import pytest
 
 from executions.models import ResourceRecord
-from executions.selectors.resource_records import unclean
+from executions.selectors.resource_records import unclosed_records
 from executions.services.abandoned_resources import abandon_leftover
 from executions.transitions.close import PlacementEnd, hand_back
 from executions.transitions.fence import Placement
@@ -53,7 +53,7 @@ def test_what_is_given_up_is_forgotten_and_its_record_says_by_whom(
     assert issued() == [globex.id]
     with tenant_scope(acme):
         record = ResourceRecord.objects.get()
-        assert not unclean().exists()
+        assert not unclosed_records().exists()
     assert (record.ended, record.error_code, record.error) == ("failed", "abandoned", "ann")
     assert record.error_text == "Given up by ann; it may still exist."
     with platform_scope():
