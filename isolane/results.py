@@ -25,7 +25,7 @@ class Code(StrEnum):
     UNKNOWN_ERROR = "UNKNOWN_ERROR"  # the node raised an unexpected exception, or its runtime died
     TIMEOUT = "TIMEOUT"  # the step was ended at its deadline
     RESOURCE_ERROR = "RESOURCE_ERROR"  # a resource could not be opened
-    CANCELLED = "CANCELLED"  # somebody asked for it
+    CANCELLED = "CANCELLED"  # a cancellation was requested
     RAM_EXCEEDED = "RAM_EXCEEDED"
     PROCESS_LIMIT = "PROCESS_LIMIT"
     DISK_FULL = "DISK_FULL"

@@ -1,6 +1,6 @@
 """The runner's side of the protocol: one execution at a time.
 
-Timing: a step runs until it returns; nobody here looks at its deadline, the worker kills.
+Timing: a step runs until it returns; the worker kills it at its deadline.
 Model: the main thread runs steps, `async def` ones on the execution's own event loop; a daemon
 thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
 Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left

@@ -109,8 +109,8 @@ def schema_of(hint: Any) -> dict[str, Any]:
     if origin is Any:
         return {}
     if origin is Annotated:
-        said = {keyword: v for note in _notes(hint) for keyword, v in note.schema.items()}
-        return _limited_schema(schema_of(args[0]), said)
+        limits = {keyword: v for note in _notes(hint) for keyword, v in note.schema.items()}
+        return _limited_schema(schema_of(args[0]), limits)
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(_optional(hint)), {"type": "null"}]}
     if origin is Literal and all(isinstance(choice, str) for choice in args):

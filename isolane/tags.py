@@ -1,4 +1,4 @@
-"""The tag by which a remote server can tell whose connection, client or request it sees."""
+"""The tag that shows a remote server whose connection, client or request it has."""
 
 TAG_MAX = 63  # bytes: PostgreSQL keeps no more of an application_name
 

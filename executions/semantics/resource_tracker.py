@@ -16,7 +16,7 @@ _STEP = re.compile(r"[a-z][a-z0-9_-]{0,199}")
 
 
 class Disposition(StrEnum):
-    """How a resource ended."""
+    """The end of a resource."""
 
     OPEN = ""
     DISPOSED = "disposed"  # closed, or revoked, as it should be

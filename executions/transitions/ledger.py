@@ -146,7 +146,7 @@ def due_for_sweep() -> list[IssuedCredential]:
 
 
 def mark_swept(issued: IssuedCredential, *, again_s: float) -> bool:
-    """Record that the sweeper has revoked it; false if somebody has written so already."""
+    """Record that the sweeper has revoked it; false if that was recorded already."""
     parameters = {"id": issued.pk, "was_swept": issued.swept, "again_s": again_s}
     return fetch_row(SWEPT, parameters) is not None
 

@@ -74,7 +74,7 @@ class ChildProcess:
         try:
             flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self.pid, flags) is not None
-        except ChildProcessError:  # reaped by somebody else
+        except ChildProcessError:  # already reaped
             return True
 
     def reap(self) -> int:

@@ -12,7 +12,7 @@ class ObservedUse:
 
     step: str
     resource_id: str
-    connection_id: str  # as the remote server calls it; empty where it tells clients no id
+    connection_id: str  # as the remote server calls it; empty where clients get no id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

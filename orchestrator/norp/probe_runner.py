@@ -26,7 +26,7 @@ CONNECTION_IDS = ("client_id", "pid")  # as remote servers call the id of a conn
 
 
 class NotRun(Unavailable):
-    """The tests could not be run; nothing is said about whether they would pass."""
+    """The tests could not be run; they may or may not pass."""
 
     code = "norp_not_run"
 

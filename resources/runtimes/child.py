@@ -82,9 +82,7 @@ class RunnerProcess:
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         try:
             return os.waitid(os.P_PID, self.pid, flags) is not None
-        except (
-            OSError
-        ):  # another thread has just reaped it, or nobody can say: then it is of no use
+        except OSError:  # just reaped by another thread, or unknown: it is of no use either way
             return True
 
     @property
@@ -212,7 +210,7 @@ class RunnerProcess:
             self._process.kill()
         with reported("a runner did not end"):
             self._process.wait(_END_SECONDS)
-        with reported("the watchdog was not told that a runner is gone"):
+        with reported("the watchdog was not informed of a runner's end"):
             self._is_lost = self._watchdog.lapsed_since(self._watched_at)
             self._watchdog.forget(self.pid)
         if not complete:  # it died before, and its processes are no longer its descendants
