@@ -1,4 +1,4 @@
-"""What step authors import; needs nothing but the standard library."""
+"""The names that authors of steps import; needs nothing but the standard library."""
 
 from isolane.context import NodeContext
 from isolane.node import node

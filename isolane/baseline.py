@@ -1,4 +1,4 @@
-"""The state of a process before an execution, to which it returns when the process is reused."""
+"""The state of a process before an execution, which is restored before the process is reused."""
 
 import contextvars
 import decimal
@@ -14,15 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from isolane.descendants import end_descendants
 from isolane.descriptors import Descriptors
-from isolane.processes import end_descendants
 from isolane.sockets import Sockets
 
 Undo = Callable[[], object]
 
 
 class Baseline:
-    """What the process looked like when it was made; of the main thread, since signals are."""
+    """The state of the process when this was created; for the main thread only, because of signals."""
 
     def __init__(self) -> None:
         self._threads = set(threading.enumerate())
@@ -30,8 +30,8 @@ class Baseline:
         self._undos = {name: save() for name, save in _SAVED.items()}
 
     def restore(self) -> tuple[str, ...]:
-        """Undo what can be undone; return what cannot, so that the process is not used again."""
-        left = [f"{name} cannot be set back" for name, undo in self._undos.items() if _fails(undo)]
+        """Restore the state; return what cannot be restored: such a process is not used again."""
+        left = [f"{name} cannot be restored" for name, undo in self._undos.items() if _fails(undo)]
         threads = set(threading.enumerate()) - self._threads
         left += sorted(f"thread {thread.name} was left running" for thread in threads)
         if end_descendants():
@@ -50,7 +50,7 @@ def _fails(undo: Undo) -> bool:
 
 
 def end_timers() -> None:
-    """End the timers that steps left."""
+    """Stop the timers that steps left."""
     for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
         signal.setitimer(timer, 0)
 
@@ -60,9 +60,9 @@ def _signals() -> Undo:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
     def undo() -> None:
-        end_timers()  # first: what they send would meet the handlers of nobody
+        end_timers()  # first: their signals must not reach restored handlers
         for number, handler in handlers.items():
-            # None: not set by Python, which cannot set it back either.
+            # None: not set by Python, which cannot restore it either.
             if handler is not None and signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -87,7 +87,7 @@ def _descriptors() -> Undo:
 
 @functools.cache
 def _standard_descriptors() -> Descriptors:
-    """The same for all executions of the process: they are no execution's to change."""
+    """Return the copies that all executions of the process share: none of them may change these."""
     return Descriptors()
 
 
@@ -128,7 +128,7 @@ def _interpreter() -> Undo:
 
 
 def _numbers() -> decimal.Context:
-    """The arithmetic that steps begin with; asked as they would, or they would all share this very one."""
+    """Return the decimal context that steps begin with; in a copied context, or steps would share this object."""
     return contextvars.copy_context().run(decimal.getcontext)
 
 

@@ -1,8 +1,8 @@
-"""What becomes of handles and need not be known at once: that one was handed on, or closed.
+"""Frames about handles that need not be sent at once: a handle was reused, or closed.
 
-Timing: told with the next answer, or when somebody asks for it; adding never waits. Model: any thread adds; the
-session's main thread answers while its reader may tell what has waited for long. Guarantee: told once, in the order in
-which it happened. Failure: what a killed process has not told is lost; its handles went with it.
+Timing: sent with the next answer, or by `flush`; adding never waits. Model: any thread adds; the session's main thread
+answers while its reader may flush frames that have waited for long. Guarantee: sent once, in the order in which they
+were added. Failure: frames that a killed process has not sent are lost; its handles ended with it.
 """
 
 import threading
@@ -11,25 +11,23 @@ from collections import deque
 from isolane.protocol import Resource
 from isolane.stream import Stream
 
-NOT_URGENT = frozenset({"reused", "disposed"})
+DEFERRABLE = frozenset({"reused", "disposed"})  # events
 
 
 class DeferredFrames:
-    """Of one stream."""
+    """The deferred frames of one stream."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._frames: deque[Resource] = deque()
-        self._lock = (
-            threading.Lock()
-        )  # from taking them until they are in their place before others
+        self._lock = threading.Lock()  # from taking frames until the stream holds them
 
     def add(self, frame: Resource) -> None:
-        """Have it told; safe from finalisers, too."""
+        """Defer a frame; safe from finalisers, too."""
         self._frames.append(frame)
 
-    def with_result(self, step: str) -> dict[str, str]:
-        """What a result can tell by itself: handles that the step was handed, by their ids. All else goes before it."""
+    def take_reused(self, step: str) -> dict[str, str]:
+        """Return the handles that the step reused, by id, for its result to carry; any other frame is held."""
         with self._lock:
             frames = self._take()
             if all(frame.event == "reused" and frame.step == step for frame in frames):
@@ -38,12 +36,12 @@ class DeferredFrames:
         return {}
 
     def hold(self) -> None:
-        """Have all of it go before the next frame."""
+        """Let the stream send all of them before its next frame."""
         with self._lock:
             self._hold(self._take())
 
-    def tell(self) -> None:
-        """Tell it now, unless the peer does not listen."""
+    def flush(self) -> None:
+        """Send all of them now, unless the peer does not read."""
         self.hold()
         self._stream.flush()
 

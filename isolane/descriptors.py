@@ -1,11 +1,11 @@
-"""Descriptors 0, 1 and 2 as they were, to which they return whatever steps did to them."""
+"""Copies of descriptors 0, 1 and 2, from which they are restored, whatever steps did to them."""
 
 import errno
 import fcntl
 import os
 from typing import NamedTuple
 
-_COPIES_FROM = 100  # beyond what is closed or replaced by accident
+_COPIES_FROM = 100  # beyond those that a step closes or replaces by accident
 
 
 class _Kept(NamedTuple):
@@ -15,17 +15,17 @@ class _Kept(NamedTuple):
 
 
 class Descriptors:
-    """Copies of the three, which programs that steps start do not inherit."""
+    """The copies; programs that steps start do not inherit them."""
 
     def __init__(self) -> None:
         self._kept = {number: _keep(number) for number in (0, 1, 2)}
 
     def restore(self) -> None:
-        """Put the copies in their places; OSError if a copy itself is gone."""
+        """Restore the descriptors; OSError if a copy itself is gone."""
         for number, kept in self._kept.items():
             if _file(kept.copy) != kept.file:
                 raise OSError(errno.EBADF, f"the copy of descriptor {number} is another file")
-            # Without a look at what is there: that would take as long, and not see all of it.
+            # Unconditionally: a comparison would take as long, and not see every change.
             os.dup2(kept.copy, number)
             if fcntl.fcntl(number, fcntl.F_GETFL) != kept.flags:
                 fcntl.fcntl(number, fcntl.F_SETFL, kept.flags)

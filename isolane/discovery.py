@@ -1,8 +1,8 @@
-"""Finding the nodes of a runner: listed packages, entry points, packages with task functions.
+"""The discovery of a runner's nodes: listed packages, entry points, packages with task functions.
 
 Timing: once, before the runner serves. Model: importing registers; modules are imported in the main thread.
-Guarantee: only what an operator listed or installed is imported, each module once.
-Failure: DiscoveryError names what cannot be loaded and the author's line, and the runner does not serve without it.
+Guarantee: only packages that an operator listed or installed are imported, each module once.
+Failure: DiscoveryError names the package and the author's line; the runner does not serve without it.
 """
 
 import importlib
@@ -22,13 +22,13 @@ ENTRY_POINTS = "isolane.nodes"
 
 
 class DiscoveryError(Exception):
-    """Something with nodes cannot be loaded."""
+    """A package with nodes cannot be loaded."""
 
 
 def discover(
     registry: NodeRegistry, *, packages: Sequence[str], tasks: Sequence[str]
 ) -> dict[str, str]:
-    """Import all that has nodes; return the versions of what was imported, by name."""
+    """Import all packages with nodes; return their versions, by name."""
     versions = {"isolane": _version("isolane")}
     for package in ("isolane.nodes", *packages):
         _import(package)
@@ -58,7 +58,7 @@ def _walk(name: str) -> Iterator[ModuleType]:
     module = _import(name)
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        if found.name != "__main__":  # importing that is running it
+        if found.name != "__main__":  # importing it would run it
             yield from _walk(f"{name}.{found.name}")
 
 

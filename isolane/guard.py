@@ -1,7 +1,7 @@
-"""Who may hand on output, when any thread may at any moment.
+"""The lock over output, which any thread may write at any moment.
 
-A finaliser or a signal handler runs in the midst of anything, in a thread that is sending, too. Were it to wait there
-for a thread that waits to send, both would wait for ever.
+A finaliser or a signal handler can run at any point, also in a thread that is sending. If it waited there for a thread
+that waits to send, both would wait for ever.
 """
 
 import threading
@@ -13,12 +13,12 @@ def _never() -> bool:
 
 
 class Guard:
-    """One lock for all that becomes lines; `busy` says whether the calling thread is in the midst of sending."""
+    """One lock for all captured output; `busy` is true if the calling thread is just sending."""
 
     def __init__(self, busy: Callable[[], bool] = _never) -> None:
         self.lock = threading.RLock()
         self.busy = busy
 
     def forked(self) -> None:
-        """Forget a holder that is not in this process."""
+        """In a forked child: replace the lock, whose holder is in the parent."""
         self.lock = threading.RLock()

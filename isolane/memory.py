@@ -1,4 +1,4 @@
-"""What a step sees of its run's variables."""
+"""The variables of a run, as a step sees them."""
 
 import copy
 import json
@@ -10,9 +10,9 @@ from isolane.protocol import ProtocolError, dump
 
 
 class Memory(MutableMapping[str, Any]):
-    """The run's variables, by value: what is read is a copy, what is set is kept as it was then.
+    """The run's variables, by value: reading returns a copy, and setting stores one.
 
-    What a step sets reaches the run with the step's result, and only if it succeeds.
+    Variables that a step sets reach the run with the step's result, and only if it succeeds.
     """
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
@@ -21,7 +21,7 @@ class Memory(MutableMapping[str, Any]):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What this step has set so far."""
+        """The variables that this step has set so far."""
         return copy.deepcopy(self._changes)
 
     def __getitem__(self, name: str) -> Any:
@@ -30,7 +30,7 @@ class Memory(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"a variable's name is a str, not {name!r}")
+            raise TypeError(f"a variable's name must be a str, not {type(name).__name__}")
         if not VARIABLE.fullmatch(name):
             raise ValueError(f"variable {name[:64]!r} does not match {VARIABLE.pattern}")
         try:

@@ -1,4 +1,4 @@
-"""The form of the names that authors choose."""
+"""The patterns of names that authors choose."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Nodes: the functions that steps use, found by name."""
+"""Nodes: the functions that steps use, registered by name."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -17,13 +17,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A registered function with what its signature says."""
+    """A registered function with its signature."""
 
     name: str
     function: Callable[..., Any]
     hints: Mapping[str, Any]
     required: frozenset[str]
-    defaults: Mapping[str, Any]  # of those that are not required, as far as they are JSON
+    defaults: Mapping[str, Any]  # of the optional ones, if they are JSON
     takes_context: bool = True
     idempotent: bool = False
     deterministic: bool = False
@@ -31,7 +31,7 @@ class Node:
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether the function is to be awaited."""
+        """True if the function must be awaited."""
         return inspect.iscoroutinefunction(self.function)
 
     def call(self, ctx: object, parameters: Mapping[str, Any]) -> Any:
@@ -41,7 +41,7 @@ class Node:
         return self.function(**parameters)
 
     def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters as the signature wants them, or raise a StepError."""
+        """Return the parameters as the signature demands, or raise a StepError."""
         if unknown := sorted(parameters.keys() - self.hints.keys()):
             expected = ", ".join(self.hints) or "none"
             raise self._refusal(f"{unknown[0]}: unknown, expected are: {expected}")
@@ -53,7 +53,7 @@ class Node:
             raise self._refusal(str(error)) from None
 
     def description(self) -> NodeDescription:
-        """Return what a worker needs to know of this node."""
+        """Return the description of this node for workers."""
         schemas = {name: schema_of(hint) for name, hint in self.hints.items()}
         for name, default in self.defaults.items():
             schemas[name]["default"] = default
@@ -93,9 +93,9 @@ class NodeRegistry:
         """Register a function `(ctx, *, typed parameters)` as the node of that name.
 
         `idempotent`: running it again changes nothing more. `deterministic`: the same parameters and
-        seed give the same output. `uses_key`: it hands `ctx.idempotency_key` to a far side that honours it.
+        seed give the same output. `uses_key`: it sends `ctx.idempotency_key` to a remote server that honours it.
         """
-        if not NODE.fullmatch(str(name)):  # a bare @node hands over the function
+        if not NODE.fullmatch(str(name)):  # a bare @node passes the function
             raise ValueError(f"node name {name!r} does not match {NODE.pattern}")
 
         def register(function: F) -> F:

@@ -1,10 +1,10 @@
-"""Descriptors 1 and 2 as pipes: what programs and C code write is read like what Python prints.
+"""Descriptors 1 and 2 as pipes: output of programs and C code is captured like what Python prints.
 
-Timing: a daemon thread reads what comes; `drain` reads what is there already and never waits for more.
-Model: from `install` on; whoever reads holds the lock until what was read is handed on.
-Guarantee: what was written before `drain` is handed on when it returns. Nothing here keeps the process from ending,
-and a program that goes on holding a pipe keeps nobody waiting.
-Failure: a pipe that ended or was closed is not read any more; code that fills a pipe while it holds the GIL waits until
+Timing: a daemon thread reads output as it comes; `drain` reads what is in the pipes and never waits for more.
+Model: from `install` on; a reader holds the lock until its output is emitted.
+Guarantee: output that was written before `drain` is emitted when it returns. Nothing here keeps the process from
+ending, and a program that keeps a pipe open blocks nothing.
+Failure: a pipe that ended or was closed is no longer read; code that fills a pipe while it holds the GIL blocks until
 it is killed.
 """
 
@@ -23,7 +23,7 @@ from isolane.guard import Guard
 
 Feed = Callable[[str], object]
 
-PIPE_SIZE = 256 * 1024  # bytes; as much as a worker takes of one attempt
+PIPE_SIZE = 256 * 1024  # bytes; as much as a worker accepts of one attempt
 _YIELD_SECONDS = 0.001
 _LINE_BUFFERED = 1  # _IOLBF of C
 
@@ -34,7 +34,7 @@ class _Source(NamedTuple):
 
 
 class Pipes:
-    """The pipes of one process; `feeds` says by descriptor who gets its text."""
+    """The pipes of one process; `feeds` are the receivers of text, by descriptor."""
 
     def __init__(self, guard: Guard, feeds: Mapping[int, Feed]) -> None:
         self._guard = guard
@@ -45,7 +45,7 @@ class Pipes:
         self._wanted = False
 
     def install(self) -> None:
-        """Take the place of the descriptors, and read from now on."""
+        """Replace the descriptors, and read from now on."""
         self._flush = _c_output()
         for number, feed in self._feeds.items():
             end = _pipe_at(number)
@@ -54,9 +54,9 @@ class Pipes:
         threading.Thread(target=self._read, name="isolane-output", daemon=True).start()
 
     def drain(self) -> None:
-        """Hand on what is in the pipes."""
+        """Emit what is in the pipes."""
         if self._guard.busy():
-            return  # what waits for the reader, which waits for this very thread, would wait for ever
+            return  # the reader may be waiting for this thread: both would wait for ever
         self._wanted = True
         with self._guard.lock:
             self._wanted = False
@@ -64,7 +64,7 @@ class Pipes:
                 self._take(end)
 
     def finish(self) -> None:
-        """Do the same with what C code has not let go of yet, and with a character that has no end."""
+        """Do the same with output in C buffers, and with an incomplete character."""
         self._flush()
         self.drain()
         with self._guard.lock:
@@ -84,7 +84,7 @@ class Pipes:
             while self._sources:
                 self._wait()
                 if self._wanted:
-                    # Pipes that are never empty must not keep a step from its end.
+                    # Pipes that are never empty must not keep a step from ending.
                     time.sleep(_YIELD_SECONDS)
                 self.drain()
 
@@ -110,7 +110,7 @@ class Pipes:
 
 
 def _pipe_at(number: int) -> int:
-    """Put a pipe's end for writing at this descriptor; return the other end."""
+    """Put the writing end of a new pipe at this descriptor; return the reading end."""
     end, writing = os.pipe()
     with contextlib.suppress(OSError, AttributeError):  # no such call, or too many pipes already
         fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
@@ -121,7 +121,7 @@ def _pipe_at(number: int) -> int:
 
 
 def _c_output() -> Callable[[], object]:
-    """Have C's stdout let go of whole lines; return what makes it let go of the rest."""
+    """Make C's stdout line-buffered; return the function that flushes it."""
     try:
         library = ctypes.CDLL(None)
         stdout = ctypes.c_void_p.in_dll(library, "stdout")

@@ -1,8 +1,8 @@
 """The wire protocol between worker and runner: typed, versioned, size-limited frames.
 
 A frame is a header of protocol version, frame type and payload length, then a JSON object in
-UTF-8. Who receives a frame checks all of it, and refuses what it does not know. Who sends one checks
-only the values inside: the fields of our own classes are mypy's.
+UTF-8. The receiver checks all of a frame, and refuses what it does not know. The sender checks only
+the values inside: the fields of the classes are checked by mypy.
 """
 
 import json
@@ -30,10 +30,10 @@ STEP_MAX = 200  # characters of a step's path
 
 Level = Literal["debug", "info", "warning", "error"]
 ResourceScope = Literal["execution", "step"]
-# allocated: opened. reused: handed to a later step. disposed: closed, maybe with an error. failed: never opened.
+# allocated: opened. reused: used by a later step. disposed: closed, perhaps with an error. failed: never opened.
 ResourceEvent = Literal["allocated", "reused", "disposed", "failed"]
 
-# PostgreSQL stores neither NUL nor half of a surrogate pair, and our own encoder escapes no others.
+# PostgreSQL stores neither NUL nor half of a surrogate pair, and the encoder below escapes no others.
 _UNSTORABLE = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?:0000|[dD][89a-fA-F])")
 
 
@@ -48,13 +48,13 @@ class Describe:
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """A resource that the run declared, with what it takes to open it."""
+    """A resource that the run declared, with the config and secrets that open it."""
 
     name: str  # under which steps ask for it
     type: str
     definition: str
     scope: ResourceScope
-    config: dict[str, Any]  # as its provider reads it
+    config: dict[str, Any]  # for its provider
     secrets: dict[str, str] = field(repr=False)  # by the names that its provider knows
     address: str = ""  # the IP address that the worker found for its host, and allowed
     eager: bool = False  # opened with the context
@@ -104,19 +104,19 @@ class Keepalive:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeDescription:
-    """What a worker knows of a node without importing it."""
+    """The description of a node, for workers, which do not import it."""
 
     name: str
     parameters: dict[str, Any]  # JSON Schema
     idempotent: bool
     deterministic: bool
-    uses_key: bool = False  # hands its idempotency key to a far side that honours it
+    uses_key: bool = False  # sends its idempotency key to a remote server that honours it
     summary: str = ""  # the first line of its docstring
 
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """What this runner can run."""
+    """The nodes that this runner has."""
 
     nodes: tuple[NodeDescription, ...]
     packages: dict[str, str]  # name to version
@@ -140,7 +140,7 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a step is."""
+    """The progress of a step."""
 
     step: str
     fraction: float
@@ -156,7 +156,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a step used of something that is paid for."""
+    """The use of something that is paid for."""
 
     step: str
     kind: str
@@ -172,28 +172,30 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """What became of a handle to a declared resource."""
+    """An event of a handle to a declared resource."""
 
     event: ResourceEvent
     name: str  # of its grant
     resource_id: str  # of the handle: made by the runner, never used twice
-    step: str = ""  # nothing while the context opens or closes
+    step: str = ""  # empty while the context opens or closes
     error: str = ""
 
     def __post_init__(self) -> None:
         if not RESOURCE_ID.fullmatch(self.resource_id):
-            raise ValueError(f"resource_id {self.resource_id[:64]!r} is none")
+            raise ValueError(
+                f"resource_id {self.resource_id[:64]!r} does not match {RESOURCE_ID.pattern}"
+            )
         if len(self.step) > STEP_MAX:
             raise ValueError(f"step has {len(self.step)} characters, over {STEP_MAX}")
         if len(self.error) > MESSAGE_MAX:
             raise ValueError(f"error has {len(self.error)} characters, over {MESSAGE_MAX}")
         if self.error and self.event in {"allocated", "reused"}:
-            raise ValueError(f"error is nothing for {self.event}")
+            raise ValueError(f"error must be empty for {self.event}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Closed:
-    """The context is gone; errors say what its teardown could not do."""
+    """The context is closed; `errors` lists what its teardown could not do."""
 
     errors: tuple[str, ...]
 
@@ -284,7 +286,7 @@ def _plain(value: Any) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} is not a JSON type")
 
 
-# Made once: json.dumps would make it anew for each frame.
+# Created once: json.dumps would create one for each frame.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
 )
@@ -294,7 +296,7 @@ def _dump(value: Any, depth: int) -> bytes:
     try:
         payload = _ENCODER.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"no JSON: {error}") from None
+        raise ProtocolError(f"not JSON: {error}") from None
     _refuse_unfit(value, payload, depth)
     return payload
 
@@ -303,13 +305,13 @@ def _load(payload: bytes, name: str) -> Any:
     try:
         value = DECODER.decode(payload.decode())
     except (ValueError, RecursionError):
-        raise ProtocolError(f"{name}: the payload is no JSON") from None
+        raise ProtocolError(f"{name}: the payload is not JSON") from None
     _refuse_unfit(value, payload, MAX_DEPTH + _FRAME_DEPTH)
     return value
 
 
 def _refuse_unfit(value: Any, payload: bytes, depth: int) -> None:
-    # Both begin with what is cheap: most text has no escape, and every level needs a bracket.
+    # The cheap test first: most text has no escape, and every level needs a bracket.
     if b"\\u" in payload and _UNSTORABLE.search(payload):
         raise ProtocolError("text with NUL or half a surrogate pair cannot be stored")
     if payload.count(b"{") + payload.count(b"[") > depth and is_too_deep(value, depth):

@@ -1,4 +1,4 @@
-"""How a step ends: a structured result with a code from one table."""
+"""The result of a step: structured, with a code from one table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,22 +15,22 @@ _CAUSE_MAX = 200  # characters of an exception's class name
 
 
 class Code(StrEnum):
-    """Why a step failed."""
+    """The reason why a step failed."""
 
     TRANSIENT_ERROR = "TRANSIENT_ERROR"  # may work when tried again
-    RATE_LIMIT_ERROR = "RATE_LIMIT_ERROR"  # the far side asks to slow down
+    RATE_LIMIT_ERROR = "RATE_LIMIT_ERROR"  # the remote server asks to slow down
     BUDGET_EXCEEDED = "BUDGET_EXCEEDED"  # the run's or tenant's budget is spent
     POLICY_VIOLATION = "POLICY_VIOLATION"  # a rule of the platform was broken
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND"  # no such node in this runtime
-    UNKNOWN_ERROR = "UNKNOWN_ERROR"  # the node raised what nobody expected, or its runtime died
+    UNKNOWN_ERROR = "UNKNOWN_ERROR"  # the node raised an unexpected exception, or its runtime died
     TIMEOUT = "TIMEOUT"  # the step was ended at its deadline
     RESOURCE_ERROR = "RESOURCE_ERROR"  # a resource could not be opened
-    CANCELLED = "CANCELLED"  # somebody asked for it
+    CANCELLED = "CANCELLED"  # a cancellation was requested
     RAM_EXCEEDED = "RAM_EXCEEDED"
     PROCESS_LIMIT = "PROCESS_LIMIT"
     DISK_FULL = "DISK_FULL"
     OUTPUT_TOO_LARGE = "OUTPUT_TOO_LARGE"
-    OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"  # cut in the middle; may not run again
+    OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"  # interrupted; may not run again
     WORKER_LOST = "WORKER_LOST"  # lost too many workers in a row
     CATALOGUE_MISSING = "CATALOGUE_MISSING"  # no worker has the run's catalogue
 
@@ -57,7 +57,7 @@ RETRY_BASE_MS: Mapping[Code, int] = MappingProxyType(
 
 
 class StepError(Exception):
-    """What a node raises to fail with a code and a message that people may read."""
+    """The error that a node raises to fail with a code and a message that people may read."""
 
     def __init__(self, code: Code | str, message: str) -> None:
         super().__init__(code, message)
@@ -67,7 +67,7 @@ class StepError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """How one attempt of one step ended; on the wire it is the RESULT frame."""
+    """The result of one attempt of one step; on the wire it is the RESULT frame."""
 
     step: str
     attempt: int
@@ -77,16 +77,16 @@ class StepResult:
     message: str = ""
     cause: str | None = None  # name of the exception's class, never its text
     variables: dict[str, Any] = field(default_factory=dict)  # that the step set
-    pause_s: float = 0.0  # after this step the run waits so long
+    pause_s: float = 0.0  # the run waits that long after this step
     question: str = ""  # to a person, who has `pause_s` to answer; the answer is the output
-    trace: str = ""  # of an unexpected exception; for operators only, it may hold anything
-    # Handles that it was given of which earlier steps had opened: by their ids, the names under which it asked.
+    trace: str = ""  # of an unexpected exception; for operators only, it may contain anything
+    # Handles that earlier steps had opened and this step used: the names by which it asked, by handle id.
     reused: dict[str, str] = field(default_factory=dict, compare=False)
     nonce: str = field(default="", compare=False)  # of the RUN that it belongs to
 
     def __post_init__(self) -> None:
         if (self.status == "failed") != (self.code is not None):
-            raise ValueError("exactly a failed result has a code")
+            raise ValueError("a result has a code if, and only if, it failed")
         if len(self.message) > MESSAGE_MAX or len(self.cause or "") > _CAUSE_MAX:
             raise ValueError("its message or cause is too long")
         if self.status == "failed":
@@ -140,11 +140,11 @@ class StepResult:
 
     @classmethod
     def from_error(cls, error: BaseException, *, step: str, attempt: int, node: str) -> Self:
-        """Build a failure; only a StepError speaks for itself, all others are redacted."""
+        """Build a failure; only the text of a StepError is shown, all others are redacted."""
         if isinstance(error, StepError):
             code, message, shown, trace = error.code, error.message, error.__cause__, ""
         else:
-            # The text of an unexpected exception may hold anything, secrets included.
+            # The text of an unexpected exception may contain anything, secrets included.
             code, shown, trace = Code.UNKNOWN_ERROR, error, trace_of(error)
             message = f"{type(error).__name__} in node {node}"
         cause = None if shown is None else storable(type(shown).__name__, _CAUSE_MAX)
@@ -165,7 +165,9 @@ class StepResult:
 
     def _check_question(self) -> None:
         if len(self.question) > MESSAGE_MAX:
-            raise ValueError(f"a question of {len(self.question)} characters is over {MESSAGE_MAX}")
+            raise ValueError(
+                f"a question of {len(self.question)} characters is over the limit of {MESSAGE_MAX}"
+            )
         if self.output is not None or not self.pause_s:
             raise ValueError("a question has a time to be answered in, and no output yet")
 
@@ -173,4 +175,6 @@ class StepResult:
         if self.variables or self.pause_s or self.question:
             raise ValueError("a failed result neither sets variables, nor pauses, nor asks")
         if len(self.trace) > TRACE_MAX:
-            raise ValueError(f"a trace of {len(self.trace)} characters is over {TRACE_MAX}")
+            raise ValueError(
+                f"a trace of {len(self.trace)} characters is over the limit of {TRACE_MAX}"
+            )

@@ -13,10 +13,10 @@ import socket
 import sys
 from typing import NoReturn
 
+from isolane.descendants import adopt_orphans
 from isolane.discovery import DiscoveryError, discover
 from isolane.node import default_registry
 from isolane.privileges import drop_capabilities
-from isolane.processes import adopt_orphans
 from isolane.session import Session
 from isolane.stream import Stream
 from isolane.text import MESSAGE_MAX, storable
@@ -25,7 +25,7 @@ EXIT_PACKAGE = 3
 
 
 def main() -> NoReturn:
-    """Give privileges up, import the packages and serve the stream."""
+    """Drop privileges, import the packages and serve the stream."""
     drop_capabilities()
     options = _options()
     sock = socket.socket(fileno=options.fd)
@@ -35,12 +35,12 @@ def main() -> NoReturn:
     session.install()
     sys.path[:0] = options.path
     versions = _discover(options.package, options.tasks)
-    # Until here descriptor 2 was for the one line of a package that cannot be imported.
+    # Until here descriptor 2 was reserved for the error of a package that cannot be imported.
     session.install_pipes()
     try:
         session.serve(versions, platform.python_version())
     finally:
-        # A usual exit would wait for threads that steps have left.
+        # An ordinary exit would wait for threads that steps have left.
         os._exit(1)
 
 

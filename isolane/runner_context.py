@@ -1,11 +1,11 @@
-"""One attempt of a step inside an open context, in this very process.
+"""The execution context with the runner's part: one attempt of a step, called in this process.
 
-Timing: returns when the node does; nobody here looks at its deadline.
+Timing: returns when the node does; its deadline is the worker's concern.
 Model: `def` nodes run in the calling thread, `async def` ones on the execution's own event loop, which
-lives until the context closes; there its tasks end in a helper thread.
-Guarantee: parameters are checked before the node is called, and what it gives back before it is kept. What the attempt
-opened for itself is disposed of before it is over, however it ends.
-Failure: what the node raises passes through unchanged; what it must not give back is a StepError.
+lives until the context closes; then its tasks are ended in a helper thread.
+Guarantee: parameters are checked before the node is called, and its output before it is kept. Handles of the attempt's
+own are disposed of before it is over, however it ends.
+Failure: an exception of the node passes through unchanged; an output that cannot be kept is a StepError.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from isolane.results import Code, StepError, StepResult
 
 
 class RunnerContext(ExecutionContext):
-    """An open context with the event loop of its async steps."""
+    """An open context that calls nodes; it owns the event loop of its async steps."""
 
     _loop: asyncio.Runner | None = None
 
     def attempt(self, node: Node, run: Run, emit: Emit) -> StepResult:
-        """Call a node as the frame says, and return what comes of it if it returns."""
+        """Call the node that the frame names, and return its result if it returns."""
         parameters = node.checked(run.parameters)
         ctx = NodeContext(self, run, deadline=time.monotonic() + run.timeout_s, emit=emit)
         try:
             output = self._call(node, ctx, parameters)
         finally:
-            self.handles.end(ctx.scope)
+            self.handles.end(ctx.attempt_scope)
         variables = ctx.memory.changes
         check_kept(f"node {node.name} returned", output)
         if variables:
@@ -47,20 +47,22 @@ class RunnerContext(ExecutionContext):
         )
 
     def close(self) -> tuple[str, ...]:
-        """Close the context, then the event loop: only the main thread may give back its signals."""
+        """Close the context, then the event loop: only the main thread may restore its signals."""
         errors = super().close()
         loop, self._loop = self._loop, None
-        if loop is None or loop.get_loop().is_running():  # its tasks do not end, which is said
+        if (
+            loop is None or loop.get_loop().is_running()
+        ):  # its tasks do not end, which `errors` reports
             return errors
         try:
             loop.close()
-        except BaseException as error:  # noqa: BLE001 - what steps left in it may raise anything
+        except BaseException as error:  # noqa: BLE001 - tasks that steps left in it may raise anything
             errors += (f"{type(error).__name__} while the event loop was closed",)
         return errors
 
     def _call(self, node: Node, ctx: NodeContext, parameters: dict[str, Any]) -> Any:
         if not node.is_async:
-            # A context variable that one step sets must not be seen by the next execution.
+            # A context variable that one step sets must not be visible to the next execution.
             return contextvars.copy_context().run(node.call, ctx, parameters)
         if self._loop is None:
             self._loop = asyncio.Runner()
@@ -73,7 +75,7 @@ class RunnerContext(ExecutionContext):
 
 
 async def _end_tasks() -> None:
-    """End all that steps left in this event loop, which may take as long as they like."""
+    """End the tasks that steps left in this event loop, however long that takes."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -1,14 +1,14 @@
 """The runner's side of the protocol: one execution at a time.
 
-Timing: a step runs until it returns; nobody here looks at its deadline, the worker kills.
+Timing: a step runs until it returns; the worker kills it at its deadline.
 Model: the main thread runs steps, `async def` ones on the execution's own event loop; a daemon
 thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
 Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left
-open is torn down at CLOSE, left processes are killed, and what was left (threads, processes,
-sockets) is reported. What becomes of a resource is said before the answer to OPEN, RUN and CLOSE: that one was opened
-at once, all else within a second.
-Failure: a gone worker ends all descendants and the whole process group at once; a broken protocol
-ends the process.
+open is torn down at CLOSE, remaining processes are killed, and leftovers (threads, processes,
+sockets) are reported. Reports on resources are sent before the answer to OPEN, RUN and CLOSE: an opened handle at once,
+all else within a second.
+Failure: if the worker is gone, all descendants and the whole process group are killed at once; a
+broken protocol ends the process.
 """
 
 import gc
@@ -22,10 +22,10 @@ from typing import NoReturn
 
 from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
-from isolane.deferred_frames import NOT_URGENT, DeferredFrames
+from isolane.deferred_frames import DEFERRABLE, DeferredFrames
+from isolane.descendants import kill_descendants
 from isolane.guard import Guard
 from isolane.node import NodeRegistry
-from isolane.processes import kill_descendants
 from isolane.protocol import (
     Cancel,
     Catalogue,
@@ -48,10 +48,10 @@ from isolane.stream import Stream
 from isolane.text import storable
 
 EXIT_PROTOCOL = 4
-# Captured from one attempt and sent; the worker counts for itself, and takes fewer.
+# Log lines captured and sent of one attempt; the worker counts for itself, and accepts fewer.
 LINES_MAX = 2000
 _ERRORS_MAX, _ERROR_MAX = 50, 200  # of a teardown: number and characters
-_TIDINGS_SECONDS = 1.0  # for which what need not be known at once may wait for the next answer
+_DEFER_SECONDS = 1.0  # the longest time that a deferred frame waits for the next answer
 
 
 class Session:
@@ -65,10 +65,10 @@ class Session:
         self._execution: RunnerContext | None = None
         self._baseline: Baseline | None = None
         self._running: Run | None = None
-        self._tidings = DeferredFrames(stream)
-        self._modules = 0  # when it was last looked
-        self._lines = 0  # of the attempt that runs
-        self._is_granted = False  # whether the open execution was given resources
+        self._deferred = DeferredFrames(stream)
+        self._modules = 0  # loaded at the last collection
+        self._lines = 0  # sent for the running attempt
+        self._is_granted = False  # the open execution has resources
         # Of the execution whose OPEN was read last:
         self._is_open = False  # and not closed since
         self._is_cancelled = False
@@ -86,7 +86,7 @@ class Session:
         """Answer frames until the stream ends, and the process with it."""
         threading.Thread(target=self._read, name="isolane-reader", daemon=True).start()
         while True:
-            # In a call of its own: no frame, with the secrets in it, is kept while the next is waited for.
+            # In a call of its own: no frame, with secrets in it, is referenced while the next is awaited.
             self._answer(self._inbox.get(), packages, python)
 
     def _answer(self, frame: Frame, packages: dict[str, str], python: str) -> None:
@@ -104,19 +104,19 @@ class Session:
                 os._exit(EXIT_PROTOCOL)
 
     def _open(self, frame: Open) -> None:
-        # Before anything is opened: what an execution opens must be gone when it closes. Once is enough, since a
-        # process that could not return to it serves no other.
+        # Before anything is opened: what an execution opens must be gone when it closes. Taken once, since a
+        # process that could not return to it serves no other execution.
         if self._baseline is None:
             self._baseline = Baseline()
-        self._execution = RunnerContext(frame, self._say)
-        if self._is_cancelled:  # read while this was still to be done
+        self._execution = RunnerContext(frame, self._emit)
+        if self._is_cancelled:  # CANCEL was read before this OPEN was handled
             self._execution.cancel()
         self._is_granted = bool(frame.resources)
         self._execution.handles.open_eager()
         self._stream.send(Ready())
 
     def _run(self, execution: RunnerContext, run: Run) -> StepResult:
-        # A line begun between steps, maybe by another execution's teardown, is not this step's.
+        # A line begun between steps, perhaps by another execution's teardown, does not belong to this step.
         self._capture.finish()
         self._running, self._lines = run, 0
         try:
@@ -125,16 +125,16 @@ class Session:
             result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
         self._capture.finish()
         self._running = None
-        return replace(result, nonce=run.nonce, reused=self._tidings.with_result(run.step))
+        return replace(result, nonce=run.nonce, reused=self._deferred.take_reused(run.step))
 
     def _attempt(self, execution: RunnerContext, run: Run) -> StepResult:
         node = self._registry.get(run.uses)
         if node is None:
             raise StepError(Code.SKILL_NOT_FOUND, f"this runtime has no node {run.uses}")
-        return execution.attempt(node, run, self._say)
+        return execution.attempt(node, run, self._emit)
 
     def _close(self, execution: RunnerContext) -> None:
-        end_timers()  # what their handlers raise would cut the teardown short
+        end_timers()  # an exception of their handlers would interrupt the teardown
         found = execution.close()
         if self._baseline is not None:
             found += self._baseline.restore()
@@ -142,16 +142,16 @@ class Session:
         self._execution = None
         del execution
         if self._is_granted:
-            self._forget()
-        self._tidings.hold()
+            self._collect()
+        self._deferred.hold()
         self._is_open = False
         self._stream.send(Closed(errors=errors))
 
-    def _forget(self) -> None:
-        """Drivers leave cycles with secrets in them; the next execution could look."""
+    def _collect(self) -> None:
+        """Collect garbage: drivers leave cycles with secrets in them, which the next execution could find."""
         gc.collect()
         if len(sys.modules) != self._modules:
-            # What was imported stays, and is looked through no more: that would take most of the time.
+            # Imported modules stay, and are excluded from collections, of which they would take most of the time.
             self._modules = len(sys.modules)
             gc.freeze()
 
@@ -159,9 +159,9 @@ class Session:
         try:
             while True:
                 try:
-                    frame = self._stream.receive(_TIDINGS_SECONDS if self._is_open else None)
+                    frame = self._stream.receive(_DEFER_SECONDS if self._is_open else None)
                 except TimeoutError:
-                    self._tidings.tell()
+                    self._deferred.flush()
                 else:
                     self._accept(frame)
         except ProtocolError:
@@ -172,7 +172,7 @@ class Session:
     def _accept(self, frame: Frame) -> None:
         match frame:
             case Cancel():
-                # The worker asks only between OPEN and CLOSE; later it means nothing.
+                # The worker sends it only between OPEN and CLOSE; later it means nothing.
                 self._is_cancelled = True
                 if self._execution is not None:
                     self._execution.cancel()
@@ -183,10 +183,10 @@ class Session:
                     self._is_open, self._is_cancelled = True, False
                 self._inbox.put(frame)
 
-    def _say(self, frame: Frame) -> None:
-        # What was opened must be known to whoever kills this process; what was only handed on or closed may wait.
-        if isinstance(frame, Resource) and frame.event in NOT_URGENT:
-            self._tidings.add(frame)
+    def _emit(self, frame: Frame) -> None:
+        # An opened handle must be known to the worker before it kills this process; reuse and disposal may wait.
+        if isinstance(frame, Resource) and frame.event in DEFERRABLE:
+            self._deferred.add(frame)
             return
         self._capture.catch_up()
         self._stream.send(frame)
@@ -198,15 +198,15 @@ class Session:
             self._stream.send(Log(step=run.step, level=level, message=message, nonce=run.nonce))
 
     def _forked(self) -> None:
-        # Two processes writing frames to one stream would cut each other's in two.
+        # Two processes that write to one stream would interleave their frames.
         self._running = None
         self._capture.forked()
         self._stream.close()
 
 
 def _end_group() -> NoReturn:
-    # What left the group is found below this process only as long as this process is there; then,
-    # as leader of its own group, the runner takes along the rest.
+    # Processes that left the group are descendants only as long as this process lives; then,
+    # as leader of its own group, the runner kills the rest with itself.
     try:
         kill_descendants()
     finally:

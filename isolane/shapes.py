@@ -1,7 +1,7 @@
 """The shape of JSON values, by type hint: one checker for frames and for nodes' parameters.
 
-A hint is turned into a function once; frames are checked on the hot path. Where something is wrong
-is put together only when it is.
+A hint is turned into a function once; frames are checked on the hot path. The path of a wrong value
+is built only when there is one.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ Check = Callable[[Any], Any]  # returns the value as the hint demands, or raises
 
 
 class ShapeError(ValueError):
-    """A value does not have the shape that its place demands."""
+    """A value does not have the demanded shape."""
 
     def __init__(self, reason: str, where: str = "") -> None:
         super().__init__(f"{where}: {reason}")
@@ -40,13 +40,13 @@ class ShapeError(ValueError):
         self.where = where
 
     def below(self, where: str) -> Self:
-        """Return the same error with more of its place."""
+        """Return the same error with a longer path."""
         return type(self)(self.reason, where + self.where)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a type alone does not say of a parameter: `Annotated[float, Limits(above=0, maximum=60)]`."""
+    """Limits of a parameter, beside its type: `Annotated[float, Limits(above=0, maximum=60)]`."""
 
     above: float | None = None
     minimum: float | None = None
@@ -56,18 +56,18 @@ class Limits:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The same in JSON Schema."""
-        said = {
+        """The limits in JSON Schema."""
+        keywords = {
             "exclusiveMinimum": self.above,
             "minimum": self.minimum,
             "maximum": self.maximum,
             "minLength": self.min_length,
             "maxLength": self.max_length,
         }
-        return {keyword: limit for keyword, limit in said.items() if limit is not None}
+        return {keyword: limit for keyword, limit in keywords.items() if limit is not None}
 
     def check(self, value: Any) -> None:
-        """Refuse a value that is outside of them."""
+        """Refuse a value outside the limits."""
         if self.above is not None and not value > self.above:
             raise ShapeError(f"{value!r} is not above {self.above}")
         if self.minimum is not None and not value >= self.minimum:
@@ -77,26 +77,26 @@ class Limits:
         if self.min_length is not None and len(value) < self.min_length:
             raise ShapeError(f"{len(value)} characters, at least {self.min_length} are needed")
         if self.max_length is not None and len(value) > self.max_length:
-            raise ShapeError(f"{len(value)} characters, at most {self.max_length} are possible")
+            raise ShapeError(f"{len(value)} characters, at most {self.max_length} are allowed")
 
 
 @dataclasses.dataclass(frozen=True)
 class Uses:
-    """Says that a text names a declared resource of this type: `Annotated[str, Uses("http_api")]`."""
+    """Marks a parameter that names a declared resource of this type: `Annotated[str, Uses("http_api")]`."""
 
-    type: str = ""  # nothing for any
+    type: str = ""  # empty for any type
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What publishing reads, to see that the blueprint declares it."""
+        """The JSON Schema keyword by which publishing checks that the blueprint declares it."""
         return {"resource": self.type}
 
     def check(self, value: Any) -> None:
-        """Accept what is declared or not: only the run's context knows."""
+        """Accept any name: only the run's context knows the declared ones."""
 
 
 def build(hint: Any, value: Any, where: str) -> Any:
-    """Return value as the hint demands, or raise ShapeError that names where and what."""
+    """Return the value as the hint demands, or raise a ShapeError with its path and reason."""
     try:
         return check_of(hint)(value)
     except ShapeError as error:
@@ -109,15 +109,15 @@ def schema_of(hint: Any) -> dict[str, Any]:
     if origin is Any:
         return {}
     if origin is Annotated:
-        said = {keyword: v for note in _notes(hint) for keyword, v in note.schema.items()}
-        return _limited_schema(schema_of(args[0]), said)
+        limits = {keyword: v for note in _notes(hint) for keyword, v in note.schema.items()}
+        return _limited_schema(schema_of(args[0]), limits)
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(_optional(hint)), {"type": "null"}]}
     if origin is Literal and all(isinstance(choice, str) for choice in args):
         return {"type": "string", "enum": list(args)}
     if origin not in (str, bool, int, float, list, dict):
         raise TypeError(
-            f"{hint!r} is none of str, int, float, bool, list, dict, Any, Literal of texts or X | None"
+            f"{hint!r} is not one of str, int, float, bool, list, dict, Any, Literal of texts or X | None"
         )
     schema: dict[str, Any] = {"type": _JSON_NAMES[origin]}
     if args:
@@ -151,21 +151,21 @@ def check_of(hint: Any) -> Check:
 def _optional(hint: Any) -> Any:
     inner = [arg for arg in get_args(hint) if arg is not types.NoneType]
     if len(inner) != 1:
-        raise TypeError(f"{hint!r} joins several types; only X | None is possible")
+        raise TypeError(f"{hint!r} joins several types; only X | None is allowed")
     return inner[0]
 
 
 def _notes(hint: Any) -> tuple[Limits | Uses, ...]:
     notes: tuple[Any, ...] = hint.__metadata__
     if not all(isinstance(note, Limits | Uses) for note in notes):
-        raise TypeError(f"{hint!r} says something else than Limits and Uses")
+        raise TypeError(f"{hint!r} has annotations other than Limits and Uses")
     return notes
 
 
 def _limited_schema(schema: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
     possible = _LIMITS_OF.get(schema.get("type"), frozenset())
     if wrong := sorted(limits.keys() - possible):
-        raise TypeError(f"{wrong[0]} is no limit of {schema.get('type', 'anything')}")
+        raise TypeError(f"{wrong[0]} is not a limit of {schema.get('type', 'anything')}")
     return schema | limits
 
 

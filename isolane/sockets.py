@@ -9,24 +9,24 @@ _DESCRIPTORS = ("/proc/self/fd", "/dev/fd")  # where systems list them
 
 
 class Sockets:
-    """Those that are open when it is made; a look takes some tens of microseconds."""
+    """The sockets that are open at its creation; a listing takes some tens of microseconds."""
 
     def __init__(self) -> None:
         self._before = _inodes()
 
     def left(self) -> int:
-        """How many more are open now."""
+        """Return how many more are open now."""
         if _inodes() - self._before:
-            gc.collect()  # what only a cycle still holds was not left on purpose
+            gc.collect()  # a socket that only a cycle references was not left on purpose
             return len(_inodes() - self._before)
         return 0
 
 
 def _inodes() -> set[int]:
-    """As far as the system tells."""
+    """Return the inodes of all open sockets that the system lists."""
     found = set()
     for number in _descriptors():
-        with contextlib.suppress(OSError):  # the one that the listing itself had open
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself
             status = os.fstat(number)
             if stat.S_ISSOCK(status.st_mode):
                 found.add(status.st_ino)
@@ -36,5 +36,5 @@ def _inodes() -> set[int]:
 def _descriptors() -> list[int]:
     for folder in _DESCRIPTORS:
         with contextlib.suppress(OSError):
-            return [int(name) for name in os.listdir(folder)]  # noqa: PTH208 - paths cost more than the look
+            return [int(name) for name in os.listdir(folder)]  # noqa: PTH208 - paths cost more than the listing
     return []

@@ -1,10 +1,10 @@
 """Frames over a socket.
 
-Timing: a call blocks until its frame went through or its time is over, however slow the peer is.
+Timing: a call blocks until its frame went through or its timeout is over, however slow the peer is.
 Model: any number of threads send; one thread receives.
-Guarantee: frames arrive whole and in order; one left half read is continued by the next call.
+Guarantee: frames arrive whole and in order; a half-read frame is continued by the next call.
 Failure: StreamClosedError when the peer is gone, TimeoutError, ProtocolError. After a send that
-timed out the stream is cut in the middle of a frame and good for nothing.
+timed out the stream ends in the middle of a frame and cannot be used again.
 """
 
 import select
@@ -31,24 +31,24 @@ class Stream:
         self._received = bytearray()
         self._lock = threading.Lock()
         self._sender: int | None = None  # the thread that holds the lock
-        self._held: deque[bytes] = deque()  # what goes before the next frame
-        self._late: deque[bytes] = deque()  # what goes after it
+        self._held: deque[bytes] = deque()  # sent before the next frame
+        self._late: deque[bytes] = deque()  # sent after it
 
     def send(self, frame: Frame, timeout: float | None = None) -> None:
         """Send a frame, waiting at most timeout seconds for a peer that does not read."""
         data, deadline = encode(frame), _deadline(timeout)
         if self.sending():
-            # A finaliser ran and printed while this very thread was sending: its frame comes next.
+            # A finaliser printed while this thread was sending: its frame comes next.
             self._late.append(data)
             return
         self._send(data, deadline)
 
     def hold(self, frame: Frame) -> None:
-        """Send a frame together with the next one, or with `flush`: that wakes the peer once instead of twice."""
+        """Send a frame with the next one, or with `flush`: that wakes the peer once instead of twice."""
         self._held.append(encode(frame))
 
     def flush(self) -> None:
-        """Send what is held, as far as that is possible without waiting."""
+        """Send the held frames, as far as that is possible without waiting."""
         if not self._held or self.sending() or not self._lock.acquire(blocking=False):
             return
         self._sender = threading.get_ident()
@@ -77,7 +77,7 @@ class Stream:
                 self._sender = None
 
     def sending(self) -> bool:
-        """Say whether this very thread is in the midst of sending, as a finaliser may find it."""
+        """Say whether the calling thread is just sending, as a finaliser may find it."""
         return self._sender == threading.get_ident()
 
     def receive(self, timeout: float | None = None) -> Frame:
@@ -118,11 +118,11 @@ class Stream:
 
     def _write(self, data: bytes, deadline: float | None) -> None:
         rest = memoryview(data)
-        _remaining_ms(deadline)  # nothing is sent too late, though there be room
+        _remaining_ms(deadline)  # nothing is sent after the deadline, even if there is room
         while rest:
             try:
                 rest = rest[self._sock.send(rest) :]
-            except BlockingIOError:  # asked only now: nearly always there is room
+            except BlockingIOError:  # polled only now: nearly always there is room
                 self._wait(select.POLLOUT, deadline)
             except ConnectionError as error:
                 raise StreamClosedError(str(error)) from None

@@ -1,6 +1,6 @@
 """Plain functions and Celery task functions as nodes: `uses: task:package.module.name`.
 
-Celery is not imported here: its task objects are known by what they have.
+Celery is not imported here: its task objects are recognised by their attributes.
 """
 
 import inspect
@@ -20,7 +20,7 @@ def register_tasks(module: ModuleType, registry: NodeRegistry) -> None:
     for name, function in _functions(module):
         known = registry.of(function)
         if known is not None and known.takes_context:
-            continue  # a node already, by its own name
+            continue  # already a node, by its own name
         if (task := _node(module, name, function)) is not None:
             registry.add(task)
 
@@ -35,7 +35,7 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
 
 
 def _celery_function(value: Any) -> FunctionType | None:
-    """Return what an unbound Celery task calls; a bound one needs Celery's `self`."""
+    """Return the function of an unbound Celery task; a bound one needs Celery's `self`."""
     if isinstance(value, type):
         return None
     try:
@@ -49,7 +49,7 @@ def _celery_function(value: Any) -> FunctionType | None:
 def _node(module: ModuleType, name: str, function: FunctionType) -> Node | None:
     parameters = list(inspect.signature(function).parameters.values())
     if any(p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) for p in parameters):
-        return None  # a step has names for all that it hands over
+        return None  # a step passes parameters by name only
     named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
     hints = _hints(function)
     return Node(
@@ -63,10 +63,10 @@ def _node(module: ModuleType, name: str, function: FunctionType) -> Node | None:
 
 
 def _hints(function: FunctionType) -> dict[str, Any]:
-    """Return the hints that JSON has a shape for; whoever wrote the others did not think of steps."""
+    """Return the hints that have a shape in JSON; the others were not written for steps."""
     try:
         hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - a name that only type checkers import, for one
+    except Exception:  # noqa: BLE001 - such as a name that only type checkers import
         return {}
     return {name: hint for name, hint in hints.items() if _has_shape(hint)}
 

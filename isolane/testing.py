@@ -1,9 +1,9 @@
 """For authors of nodes: run one node in a test, without a server.
 
-Timing: returns when the node does; `timeout_s` sets `ctx.deadline` only, nobody ends the node.
+Timing: returns when the node does; `timeout_s` only sets `ctx.deadline`, and does not end the node.
 Model: in this process and thread; an `async def` node on an event loop of its own.
 Guarantee: parameters, output and variables are checked as in a runtime, and copied as JSON copies them.
-Failure: what the node raises passes through unchanged, so that pytest points at its line.
+Failure: an exception of the node passes through unchanged, so that pytest points at its line.
 """
 
 import json
@@ -22,12 +22,12 @@ from isolane.results import StepResult
 from isolane.runner_context import RunnerContext
 
 _STEP = "test"
-_GIVEN = "given"  # the type of resources that a test hands over ready-made
+_GIVEN = "given"  # the type of resources that a test passes as objects
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRun:
-    """What one run of a node came to."""
+    """The outcome of one run of a node."""
 
     output: Any
     logs: tuple[tuple[Level, str], ...]  # of ctx.log; what is printed is pytest's to capture
@@ -51,11 +51,11 @@ def run_node(
     timeout_s: float = 30.0,
     **parameters: Any,
 ) -> NodeRun:
-    """Run a node once, close its context and return what came of it.
+    """Run a node once, close its context and return the outcome.
 
-    `resources`: what `ctx.resource(name)` returns, by name. An object, such as a fake, is handed out as it is and never
-    closed; a `Grant`, whose own name does not count, is really opened by its provider, and disposed of before this
-    returns:
+    `resources`: the objects that `ctx.resource(name)` returns, by name. An object, such as a fake, is returned as it is
+    and never closed; a `Grant`, whose own name is ignored, is really opened by its provider, and disposed of before
+    this returns:
 
         run_node(fetch, resources={"billing": FakeBilling()}, invoice_id=1)
         run_node(fetch, resources={"billing": Grant(
@@ -101,13 +101,13 @@ def _node(function_or_name: Callable[..., Any] | str) -> Node:
         found = default_registry.of(function_or_name)
     if found is None:
         raise LookupError(
-            f"{function_or_name!r} is no node; import its module, decorate it with @node"
+            f"{function_or_name!r} is not a node; import its module, decorate it with @node"
         )
     return found
 
 
 class _Given(Provider[Any]):
-    """Hands out what the test has."""
+    """Returns the objects of the test."""
 
     type = _GIVEN
     config = dict
@@ -122,7 +122,7 @@ class _Given(Provider[Any]):
         return {}
 
     def dispose(self, handle: Any) -> None:
-        """The test may still look at it."""
+        """Leave it open: the test may still use it."""
 
 
 def _execution(resources: dict[str, Any], emit: Callable[[Frame], None]) -> RunnerContext:

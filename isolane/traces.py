@@ -1,4 +1,4 @@
-"""Where an unexpected exception comes from, as far as it tells about the author's code."""
+"""The origin of an unexpected exception in the author's code."""
 
 import sys
 import traceback
@@ -7,7 +7,7 @@ from types import TracebackType
 
 from isolane.text import TRACE_MAX, storable_end
 
-_OURS = ("isolane.", "asyncio.")  # who calls a node
+_OURS = ("isolane.", "asyncio.")  # the callers of a node
 _PLACE_MAX = 120  # characters of a path
 
 
@@ -15,7 +15,7 @@ def trace_of(error: BaseException) -> str:
     """Return the trace from the author's first frame on, bounded and storable."""
     try:
         lines = traceback.format_exception(type(error), error, _authors(error.__traceback__))
-    except Exception:  # noqa: BLE001 - formatting calls what the author wrote
+    except Exception:  # noqa: BLE001 - formatting calls code of the author
         lines = [f"{type(error).__name__}, whose trace cannot be written\n"]
     return storable_end("".join(lines), TRACE_MAX)
 
@@ -28,7 +28,7 @@ def place_of(error: BaseException) -> str:
     while frame is not None:
         root = str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
         if root == "isolane" and found:
-            break  # what is below was called by us, on behalf of that line
+            break  # the frames below were called by isolane, for that line
         if root != "isolane" and root not in sys.stdlib_module_names:
             found = _place(frame.tb_frame.f_code.co_filename, frame.tb_lineno)
         frame = frame.tb_next
@@ -44,7 +44,7 @@ def _authors(trace: TracebackType | None) -> TracebackType | None:
     found = trace
     while found is not None and _is_ours(found):
         found = found.tb_next
-    return found or trace  # an error of our own has no other frames
+    return found or trace  # an error of isolane itself has no other frames
 
 
 def _is_ours(trace: TracebackType) -> bool:

@@ -1,10 +1,10 @@
-"""Which addresses a definition may point at.
+"""The addresses that a definition may point at.
 
-Timing: when a definition is saved (what can be seen without DNS) and when a placement opens (what its host stands for).
+Timing: when a definition is saved (without DNS) and when a placement opens (its host is resolved).
 Model: sync; `refusal`, `host_and_port` and `check_literal` decide, `resolve` asks DNS once.
-Guarantee: fails closed; all that a name stands for must be allowed, and the caller connects to the address it is given.
-Failure: AddressRefused names the definition's own host and never what lies behind it or why: one sentence for all, and
-the reason in the log, for operators. HostUnknown may pass.
+Guarantee: fails closed; every address of a name must be allowed, and the caller connects to the address it is given.
+Failure: AddressRefused names the definition's own host, never its address or the reason: one sentence for all, and the
+reason in the log, for operators. HostUnknown may pass.
 """
 
 import logging
@@ -22,18 +22,18 @@ import psutil
 from django.conf import settings
 
 from foundation.errors import InvalidInput, Unavailable
-from resources.platform_addresses import WEB_PORT, is_web, own_places
+from resources.platform_addresses import WEB_PORT, is_web, platform_addresses
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
-ANY_PORT = 0  # of a type that does not say which it uses
+ANY_PORT = 0  # of a type whose config names no port
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\.?|[0-9A-Fa-f:.]{2,45}")
 _UNFIT = re.compile(r"[\s\x00-\x1f\x7f\\]")
 _DATABASE_PORT = 5432
 _URL_PORTS = {"http": 80, "https": 443}
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64
-# Not public either, whatever a version of Python's ipaddress says: special blocks, and Azure's metadata.
+# Not public either, in whatever version of Python's ipaddress: special blocks, and Azure's metadata.
 _SPECIAL = tuple(
     map(ip_network, ("192.0.0.0/24", "100.64.0.0/10", "64:ff9b:1::/48", "168.63.129.16/32"))
 )
@@ -43,43 +43,43 @@ _WAY_OUT = (
     "ISOLANE_RESOURCE_NETWORKS"
 )
 logger = logging.getLogger(__name__)
-_FRESH_SECONDS = 30  # names of the platform's servers may come to stand for others
+_FRESH_SECONDS = 30  # names of the platform's servers may get other addresses
 
 
 class AddressRefused(InvalidInput):
-    """A definition points where no resource may lie."""
+    """A definition points at an address that is not allowed."""
 
     code = "address_refused"
 
 
 class HostUnknown(Unavailable):
-    """A definition's host stands for no address now."""
+    """A definition's host has no address now."""
 
     code = "host_unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddressPolicy:
-    """What the operator allows, and what nobody can allow: the platform's own servers."""
+    """The networks that the operator allows, and the platform's own servers, which nobody can allow."""
 
     networks: tuple[IpNetwork, ...] = ()
     own: frozenset[tuple[str, int]] = frozenset()  # address and port
-    own_names: frozenset[tuple[str, int]] = frozenset()  # the same as they are configured
-    own_domain: str = ""  # web's host name, below which the tenants' lie
+    own_names: frozenset[tuple[str, int]] = frozenset()  # the same, as configured
+    own_domain: str = ""  # web's host name, the parent domain of the tenants' hosts
     machine: frozenset[str] = frozenset()  # this machine's addresses, beside loopback
 
     def is_own_name(self, name: str, port: int) -> bool:
-        """Whether a server of the platform is known by this name."""
+        """Say whether a server of the platform has this name."""
         if any(name == own and port in {own_port, ANY_PORT} for own, own_port in self.own_names):
             return True
         return is_web(name, port or WEB_PORT, self.own_domain)
 
     def is_local(self, address: IpAddress) -> bool:
-        """Whether a connection to it ends on this machine."""
+        """Say whether a connection to it ends on this machine."""
         return address.is_loopback or address.is_unspecified or str(address) in self.machine
 
     def is_own(self, address: IpAddress, port: int) -> bool:
-        """Whether it is a server of the platform; a local one answers at every local address."""
+        """Say whether it is a server of the platform; a local server answers at every local address."""
         for text, own_port in self.own:
             if port not in {own_port, ANY_PORT}:
                 continue
@@ -89,16 +89,16 @@ class AddressPolicy:
         return False
 
     def allows(self, address: IpAddress) -> bool:
-        """Whether the operator opened a network with it."""
+        """Say whether the operator opened a network that contains it."""
         return any(address in network for network in self.networks)
 
 
 def refusal(address: str, port: int, policy: AddressPolicy) -> str:
-    """Why this address is not allowed, for operators; empty if it is."""
+    """Return why this address is not allowed, for operators; empty if it is."""
     try:
         forms = list(_forms(ip_address(address.partition("%")[0])))
     except ValueError:
-        return "it is no IP address"
+        return "it is not an IP address"
     if any(policy.is_own(form, port) for form in forms):
         return _OWN
     meant = forms[-1]
@@ -109,7 +109,7 @@ def refusal(address: str, port: int, policy: AddressPolicy) -> str:
 
 
 def host_and_port(resource_type: str, config: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Where a resource of this type lies; None if its config names no place."""
+    """Return the host and port of a resource of this type; None if its config names none."""
     if resource_type == "cache" or (resource_type == "model" and config.get("provider") == "echo"):
         return None
     if resource_type in {"http_api", "model"}:
@@ -122,7 +122,7 @@ def host_and_port(resource_type: str, config: Mapping[str, Any]) -> tuple[str, i
 
 
 def check_literal(resource_type: str, config: Mapping[str, Any], policy: AddressPolicy) -> None:
-    """Refuse what needs no DNS to be seen: addresses in any notation, localhost, the platform's own host names."""
+    """Refuse what is recognised without DNS: addresses in any notation, localhost, the platform's own host names."""
     place = host_and_port(resource_type, config)
     if place is None:
         return
@@ -134,17 +134,17 @@ def check_literal(resource_type: str, config: Mapping[str, Any], policy: Address
 
 
 def resolve(host: str, port: int, policy: AddressPolicy) -> str:
-    """The address to connect to; refused if the name stands for any that is not allowed."""
+    """Return the address to connect to; refuse a name if any of its addresses is not allowed."""
     found = _lookup(host, port)
     _check(host, port, found, policy)
     if not found:
-        raise HostUnknown(f"host {host!r} stands for no address; check its name.", field="host")
+        raise HostUnknown(f"host {host!r} has no address; check its name.", field="host")
     return found[0]
 
 
 def policy_from_settings() -> AddressPolicy:
-    """What holds in this process; asks DNS for the platform's own names, at most every half minute."""
-    places = own_places(
+    """Return the policy of this process; asks DNS for the platform's own names, at most every half minute."""
+    places = platform_addresses(
         settings.DATABASES.values(),
         (settings.REDIS_URL, settings.CACHE_URL),
         settings.OWN_ADDRESSES,
@@ -171,7 +171,7 @@ def _seen(
     own = set()
     for host, port in places:
         found = _lookup(host, port)
-        if not found:  # it is not named: who asks here is not who runs it
+        if not found:  # it is not named: the caller may be a tenant
             raise HostUnknown("a server of the platform has no address now; try again later.")
         own |= {(address.partition("%")[0], port) for address in found}
     interfaces = psutil.net_if_addrs().values()
@@ -197,7 +197,7 @@ def _check(host: str, port: int, found: list[str], policy: AddressPolicy) -> Non
 
 
 def _forms(address: IpAddress) -> Iterator[IpAddress]:
-    """The address, and the IPv4 address that it carries: that is where a connection would end."""
+    """Yield the address, and the IPv4 address that it embeds, where a connection would end."""
     yield address
     if not isinstance(address, IPv6Address):
         return
@@ -208,7 +208,7 @@ def _forms(address: IpAddress) -> Iterator[IpAddress]:
 
 
 def _kind(address: IpAddress) -> str:
-    """What it is, unless it is an ordinary public address."""
+    """Return what kind of address it is; empty for an ordinary public one."""
     kinds = {
         "a loopback address": address.is_loopback,
         "the unspecified address": address.is_unspecified,
@@ -230,9 +230,9 @@ def _of_url(url: object) -> tuple[str, int]:
         port = parts.port
     except ValueError:
         raise _unfit("base_url", url, "use a URL such as https://api.example.com/v1") from None
-    if "@" in parts.netloc:  # the value is not shown: it may hold a password
+    if "@" in parts.netloc:  # the value is not shown: it may contain a password
         raise AddressRefused(
-            "base_url holds credentials; put them into a secret.", field="base_url"
+            "base_url contains credentials; put them into a secret.", field="base_url"
         )
     if parts.scheme not in _URL_PORTS:
         raise _unfit("base_url", url, "use a URL that begins with https:// or http://")
@@ -241,14 +241,14 @@ def _of_url(url: object) -> tuple[str, int]:
 
 
 def _host(field: str, host: object) -> str:
-    """One name or address: no socket's path, no list of hosts as libpq would take."""
+    """Return one name or address: no socket path, no list of hosts as libpq would take."""
     if not isinstance(host, str) or not _HOST.fullmatch(host) or not _is_one(host):
         raise _unfit(field, host, "use one host name or IP address, such as db.example.com")
     return host
 
 
 def _is_one(host: str) -> bool:
-    """With a colon it is an IPv6 address, or it is no host: a port stands in a field of its own."""
+    """Accept a colon only in an IPv6 address: a port has a field of its own."""
     try:
         return ":" not in host or bool(IPv6Address(host))
     except ValueError:

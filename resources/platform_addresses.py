@@ -1,4 +1,4 @@
-"""Where the platform's own servers lie, web and Flower included, by its settings. Pure."""
+"""The addresses of the platform's own servers, web and Flower included, by its settings. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,21 +11,21 @@ _POSTGRES_PORT = 5432
 _REDIS_PORT = 6379
 
 
-def own_places(
+def platform_addresses(
     databases: Iterable[Mapping[str, Any]],
     redis_urls: Iterable[str],
     others: Iterable[tuple[str, int]] = (),
 ) -> frozenset[tuple[str, int]]:
-    """Host and port of each; a server on a Unix socket may listen at its usual port of this machine, too."""
+    """Return the host and port of each; a server on a Unix socket may also listen at its usual local port."""
     found = {place for database in databases for place in _of_postgres(database)}
     found |= {_of_redis(url) for url in redis_urls if url}
     return frozenset(found | {(_host(host), port) for host, port in others})
 
 
 def is_web(name: str, port: int, domain: str) -> bool:
-    """Whether web answers there: at the platform's own host name and those below it, behind whatever proxy.
+    """Say whether web answers at this name: the platform's own host name or a subdomain, behind any proxy.
 
-    By name alone: others may be served at the proxy's address, too.
+    By name alone: the proxy's address may serve others, too.
     """
     below = name == domain or name.endswith(f".{domain}")
     return bool(domain) and below and port in _WEB_PORTS
@@ -33,9 +33,9 @@ def is_web(name: str, port: int, domain: str) -> bool:
 
 def _of_postgres(database: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     # libpq takes lists: as many ports as hosts, or one for all; without a host it takes its Unix socket.
-    said = (database.get("HOST"), database.get("OPTIONS", {}).get("hostaddr"))
+    configured = (database.get("HOST"), database.get("OPTIONS", {}).get("hostaddr"))
     ports = str(database.get("PORT") or "").split(",")
-    for hosts in [str(text) for text in said if text] or [""]:
+    for hosts in [str(text) for text in configured if text] or [""]:
         names = hosts.split(",")
         each = ports if len(ports) == len(names) else ports[:1] * len(names)
         for name, port in zip(names, each, strict=True):

@@ -1,14 +1,13 @@
-"""Reading definitions and the names of secrets, in the tenant entered."""
+"""Queries for definitions and the names of secrets, in the tenant entered."""
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
 from foundation.errors import NotFound
-from isolane.protocol import ResourceScope
+from resources.definition_ref import DefinitionRef
 from resources.models import ResourceDefinition, Secret
 from resources.services.names import is_name
 from tenants.statement import Statement
@@ -20,7 +19,7 @@ class DefinitionsRow(NamedTuple):
     definitions: str | None
 
 
-# Asked by every run with resources: prepared, and one row. What is sealed is ASCII.
+# Every run with resources executes it: prepared, and one row. Sealed values are ASCII.
 DEFINITIONS = Statement(
     "definitions",
     """
@@ -35,34 +34,22 @@ FROM resources_resourcedefinition d WHERE d.name = ANY(%(names)s::text[])""",
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DefinitionRef:
-    """A definition as a plain value, for the worker."""
-
-    name: str
-    type: str
-    config: Mapping[str, Any]
-    secrets: Mapping[str, str]  # references, not values
-    sealed: Mapping[str, str]  # the stored ones that they name, as they are stored
-    scope: ResourceScope
-
-
 def definitions(names: Collection[str]) -> dict[str, DefinitionRef]:
-    """Those of the named definitions that exist, by name; one query."""
+    """Return those of the named definitions that exist, by name; one query."""
     row = DEFINITIONS.fetch({"names": [name for name in names if is_name(name)]})
     found: dict[str, dict[str, Any]] = {}
     if row and row.definitions:
         found = json.loads(row.definitions)
-    return {name: DefinitionRef(name=name, **said) for name, said in found.items()}
+    return {name: DefinitionRef(name=name, **fields) for name, fields in found.items()}
 
 
 def all_definitions() -> QuerySet[ResourceDefinition]:
-    """All of them, for lists."""
+    """Return all definitions, for lists."""
     return ResourceDefinition.objects.order_by("name")
 
 
 def definition(name: str) -> ResourceDefinition:
-    """One by its name."""
+    """Return the definition of this name, or raise NotFound."""
     found = ResourceDefinition.objects.filter(name=name).first() if is_name(name) else None
     if found is None:
         raise no_definition(name)
@@ -70,15 +57,15 @@ def definition(name: str) -> ResourceDefinition:
 
 
 def all_secrets() -> QuerySet[Secret]:
-    """All of them, for lists; without what is sealed."""
+    """Return all secrets, for lists; without their sealed values."""
     return Secret.objects.defer("sealed").order_by("name")
 
 
 def no_definition(name: str) -> NotFound:
-    """What is said of a definition that is not there, or is another tenant's."""
+    """Return the error for a definition that does not exist, or is another tenant's."""
     return NotFound(f"There is no resource {name[:80]!r}.", field="name")
 
 
 def no_secret(name: str) -> NotFound:
-    """What is said of a secret that is not there, or is another tenant's."""
+    """Return the error for a secret that does not exist, or is another tenant's."""
     return NotFound(f"There is no secret {name[:80]!r}.", field="name")

@@ -164,7 +164,7 @@ def wipe() -> None:
             ).fetchall()
         ]
         tables += [
-            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "ledger_issued",
+            "placement_ticket", "placement_due", "placement_worker", "placement_catalogue", "ledger_issuedcredential",
             "tenants_auditentry", "tenants_apikey", "tenants_membership", "tenants_user", "django_session",
             "tenants_formertenant", "django_admin_log",
         ]  # fmt: skip

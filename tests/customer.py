@@ -1,4 +1,4 @@
-"""The customer's PostgreSQL, and looks at it from the far side."""
+"""The customer's PostgreSQL, and looks at it from the remote server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

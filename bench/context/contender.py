@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from bench.contenders.platform import Platform
 from bench.context.chains import CONTENDERS, DEFINITION, document
 from bench.context.environment import ADDRESS_FILE
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import DefinitionExists, create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef
@@ -40,7 +40,7 @@ class Chain(Platform):
 
 def _define(tenant: TenantRef, address: Mapping[str, Any]) -> None:
     put_secret(tenant, DEFINITION, str(address["password"]), actor=ACTOR)
-    wanted = Wanted(
+    wanted = DefinitionInput(
         name=DEFINITION,
         type="database",
         config={

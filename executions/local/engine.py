@@ -74,7 +74,7 @@ class LocalEngine:
         self._runtime: Runtime | None = None
         self._grants = grants
         self._tracker = ResourceTracker(now=lambda: datetime.now(UTC))
-        self._tracker.granted(grants, steps=[step.path for step in planned.steps])
+        self._tracker.set_grants(grants, steps=[step.path for step in planned.steps])
         self._epoch = 0
         self._request_id = uuid4().hex  # like that of a request without one
         metadata = Metadata(
@@ -286,10 +286,10 @@ class LocalEngine:
                     "", "warning", self._masked(f"closing the context: {error}")
                 )
             self._runtime = None
-            self._tracker.killed()
+            self._tracker.end_killed()
 
     def _track_resource(self, frame: Resource) -> None:
-        self._tracker.hear(replace(frame, error=self._masked(frame.error)))
+        self._tracker.report(replace(frame, error=self._masked(frame.error)))
 
     def _masked(self, text: str) -> str:
         return self._active.memory.masker.mask(text)

@@ -1,16 +1,18 @@
-"""The resources that a run has used."""
+"""The records of a run's resources."""
 
 from django.db import models
 
 from executions.models.constraints import null_unless, one_of
 from executions.models.execution import Execution
+from executions.semantics.record_error import RecordErrorCode, error_text
 from executions.semantics.resource_tracker import Disposition
 
 ENDS = [ended.value for ended in Disposition if ended]
+ERROR_CODES = [code.value for code in RecordErrorCode if code]
 
 
 class ResourceRecord(models.Model):
-    """One handle or one issued credential of one run, from open to close; written by executions.transitions alone."""
+    """One handle or one credential of one run, from first to last; written by executions.transitions alone."""
 
     execution = models.ForeignKey(
         Execution, on_delete=models.CASCADE, related_name="resource_records", db_index=False
@@ -28,7 +30,14 @@ class ResourceRecord(models.Model):
     ended = models.TextField(
         blank=True, default="", help_text="How it ended; empty while it is open."
     )
-    error = models.TextField(blank=True, default="", help_text="Secrets masked.")
+    error_code = models.TextField(
+        blank=True, default="", db_default="", help_text="The platform's own reason for the error."
+    )
+    error = models.TextField(
+        blank=True,
+        default="",
+        help_text="The message of a runtime or remote server, secrets masked.",
+    )
 
     class Meta:
         constraints = (
@@ -38,6 +47,10 @@ class ResourceRecord(models.Model):
             models.CheckConstraint(
                 condition=one_of("ended", ['""', *ENDS]),
                 name="resource_record_ended_known",
+            ),
+            models.CheckConstraint(
+                condition=one_of("error_code", ['""', *ERROR_CODES]),
+                name="resource_record_error_code_known",
             ),
             models.CheckConstraint(
                 condition=null_unless("closed_at", "ended", ENDS),
@@ -54,3 +67,8 @@ class ResourceRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.resource_id} {self.ended or 'open'}"
+
+    @property
+    def error_text(self) -> str:
+        """The error as people read it; empty if there is none."""
+        return error_text(self.error_code, self.error)

@@ -1,4 +1,4 @@
-"""The ledger of runs' resources, in the tenant entered."""
+"""Queries for the resource records of runs, in the tenant entered."""
 
 from dataclasses import dataclass
 
@@ -12,32 +12,32 @@ from executions.states import TERMINAL_EXECUTION
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balance:
-    """The ledger of one run in numbers."""
+    """The records of one run in numbers."""
 
-    allocated: int  # everything that came to be
-    disposed: int  # of it, what is gone again
-    open: int  # what is not
-    failed: int  # what never came to be
-    ended: dict[str, int]  # how
+    allocated: int  # resources that came to be
+    disposed: int  # of these, the ones that are gone
+    open: int  # of these, the ones that are not
+    failed: int  # resources that never came to be
+    ended: dict[str, int]  # the ones that are gone, by disposition
 
     @property
     def is_clean(self) -> bool:
-        """True if everything that was allocated is gone."""
+        """True if all that was allocated is gone."""
         return self.allocated == self.disposed
 
 
 def records(run: Execution, *, after: int = 0) -> QuerySet[ResourceRecord]:
-    """Return the records of a run after the one with this id."""
+    """Return the records of a run, in their order, after the one with this id."""
     return ResourceRecord.objects.filter(execution_id=run.pk, id__gt=after).order_by("id")
 
 
 def balance(run: Execution) -> Balance:
-    """Return the totals of a run's ledger."""
+    """Return the balance of a run."""
     return balance_of(ResourceRecord.objects.filter(execution_id=run.pk))
 
 
 def balance_of(found: QuerySet[ResourceRecord]) -> Balance:
-    """Return the totals of these records."""
+    """Return the balance of any records."""
     counted = dict(found.order_by().values_list("ended").annotate(Count("id")))
     still_open, failed = (
         counted.pop(Disposition.OPEN.value, 0),
@@ -53,8 +53,8 @@ def balance_of(found: QuerySet[ResourceRecord]) -> Balance:
     )
 
 
-def unclean(reach: Reach = None) -> QuerySet[ResourceRecord]:
-    """Return open records of runs that have ended, the oldest first; the sweeper still tries to revoke them."""
+def unclosed_records(reach: Reach = None) -> QuerySet[ResourceRecord]:
+    """Return the open records of runs that have ended, the oldest first; the sweeper works on them."""
     found = ResourceRecord.objects.filter(
         closed_at__isnull=True, execution__state__in=sorted(TERMINAL_EXECUTION)
     ).select_related("execution")
@@ -63,6 +63,6 @@ def unclean(reach: Reach = None) -> QuerySet[ResourceRecord]:
     return found.order_by("opened_at", "id")
 
 
-def unclean_total(leftovers: QuerySet[ResourceRecord]) -> int:
-    """Count the runs of these records."""
-    return leftovers.order_by().values("execution_id").distinct().count()
+def count_runs(found: QuerySet[ResourceRecord]) -> int:
+    """Return the number of runs that these records belong to."""
+    return found.order_by().values("execution_id").distinct().count()

@@ -1,6 +1,6 @@
-"""Giving up what cannot be revoked: its server is gone for good, or its login was taken from us.
+"""Giving up a credential that cannot be revoked: its server is gone for good, or our login was withdrawn.
 
-Timing: request-time. Model: sync. Guarantee: exactly-once; the ledger forgets it, record and audit say who said so.
+Timing: request-time. Model: sync. Guarantee: exactly-once; it leaves the ledger, record and audit name the actor.
 Failure: bubble, as an IsolaneError with code and field.
 """
 
@@ -14,9 +14,9 @@ from tenants.statuses import TenantStatus
 
 
 def abandon_leftover(tenant: TenantRef, resource_id: str, *, actor: str) -> None:
-    """Have the sweeper try it no longer; it may still exist at the far side, for the customer to remove."""
+    """Stop trying to revoke a credential; it may still exist at the remote server, for the customer to remove."""
     with tenant_scope(tenant, allowed=TenantStatus.any()), transaction.atomic():
-        if not abandon(resource_id, f"Given up by {actor}; it may still exist."):
+        if not abandon(resource_id, actor=actor):
             raise NotFound(
                 f"No run of {tenant.schema!r} that has ended left {resource_id!r};"
                 " 'isolane executions unclean' lists what is left.",

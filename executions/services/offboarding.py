@@ -2,7 +2,7 @@
 
 from executions.placement.models import Ticket
 from executions.states import TicketState
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from tenants.failures import note_failure
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenants_being_deleted
@@ -31,7 +31,7 @@ def advance_deletion(tenant: TenantRef) -> bool:
         # Their executions go with the schema.
         tickets.exclude(state=TicketState.PLACED).delete()
         # What was issued to its runs is revoked first: with the tenant, nobody would know of it.
-        issued = Issued.objects.filter(tenant_id=tenant.id)
+        issued = IssuedCredential.objects.filter(tenant_id=tenant.id)
         if tickets.exists() or issued.filter(swept=False).exists():
             return False
         issued.delete()

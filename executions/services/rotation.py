@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from executions.models import Execution, Step
 from foundation.errors import NotFound
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from resources.models import Secret
 from resources.services.rotation import Rotated, rotate_column
 from tenants.scope import TenantRef, login_scope, platform_scope, tenant_scope
@@ -26,7 +26,7 @@ SEALED: tuple[tuple[type[Model], str], ...] = (
     (Execution, "sealed_inputs"),
     (Execution, "sealed_variables"),
     (Step, "sealed_output"),
-    (Issued, "data"),
+    (IssuedCredential, "data"),
 )
 
 

@@ -27,7 +27,7 @@ from executions.submission.idempotency import Key, Seen
 from executions.transitions.submit import Submission, write_submission
 from foundation.errors import Conflict, InvalidInput, Unavailable
 from isolane.protocol import ProtocolError, dump
-from resources.levels import choose
+from resources.isolation_choice import choose
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope, tenant_scope

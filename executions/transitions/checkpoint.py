@@ -19,7 +19,7 @@ from executions.transitions.checkpoint_statement import (
 )
 from executions.transitions.claim import Claim, ClaimRow, claim_of
 from executions.transitions.fence import fetch_repeatedly
-from executions.transitions.ledger import held_as_json
+from executions.transitions.ledger import tracked_as_json
 from executions.transitions.log_lines import line_columns
 from resources.placement import Placement
 
@@ -39,19 +39,19 @@ def write_checkpoint(
     decided: Checkpoint,
     *,
     claim_next_for: str = "",
-    holdings: Sequence[TrackedResource] = (),
+    tracked: Sequence[TrackedResource] = (),
     may_repeat: Callable[[], bool] = lambda: False,
 ) -> Written | None:
     """Write it; none means that the fence or the version refused, and nothing was written.
 
-    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it. `holdings`: what has become
+    `claim_next_for`: the worker's name, if the step that follows is to be claimed with it. `tracked`: what has become
     of the run's resources. `may_repeat`: asked, and waited for, after the database did not answer: what a step came to
     must not be lost with a connection.
     """
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
     parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for}
-    if holdings:
-        parameters["held"] = held_as_json(holdings)
+    if tracked:
+        parameters["held"] = tracked_as_json(tracked)
     statement = checkpoint_statement(
         logs=bool(record.lines),
         costs=bool(record.costs),
@@ -59,7 +59,7 @@ def write_checkpoint(
         outputs=record.outputs is not None,
         asks=bool(record.question),
         claims=bool(claim_next_for),
-        held=bool(holdings),
+        held=bool(tracked),
     )
     asked_at = time.monotonic()
     # After a lost connection an earlier try may have been written: then our own token is found.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from executions.semantics.resource_tracker import TrackedResource
-from executions.transitions.ledger import HELD, SETTLED, held_as_json
+from executions.transitions.ledger import HELD, SETTLED, tracked_as_json
 from tenants.statement import RowT, Statement, compose
 
 SETTLEMENT_PARAMETERS = ("held", "held_ids", "revoked")
@@ -15,8 +15,8 @@ SETTLEMENT_PARAMETERS = ("held", "held_ids", "revoked")
 class Settlement:
     """What has become of a placement's resources, to be written with its end."""
 
-    holdings: Sequence[TrackedResource] = ()  # that have changed since they were written
-    revoked: Sequence[str] = ()  # what is no longer at a far side
+    tracked: Sequence[TrackedResource] = ()  # that have changed since they were written
+    revoked: Sequence[str] = ()  # ids of credentials that no remote server has any more
 
 
 # Of a placement of which only the database knows what it had.
@@ -42,8 +42,8 @@ class SettlingStatement(Generic[RowT]):
         if settlement is None:
             return self.alone.fetch(parameters)
         settled = {
-            "held": held_as_json(settlement.holdings),
-            "held_ids": [holding.resource_id for holding in settlement.holdings],
+            "held": tracked_as_json(settlement.tracked),
+            "held_ids": [resource.resource_id for resource in settlement.tracked],
             "revoked": list(settlement.revoked),
         }
         return self.settling.fetch({**parameters, **settled})

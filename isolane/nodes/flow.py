@@ -31,7 +31,7 @@ def _seconds_until(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _refused(f"until {text!r} is no time in ISO 8601") from None
+        raise _refused(f"until {text!r} is not a time in ISO 8601") from None
     if moment.tzinfo is None:
         raise _refused(f"until {text!r} has no time zone; add Z or an offset such as +02:00")
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

@@ -1,4 +1,4 @@
-"""The node that speaks to an HTTP service."""
+"""The node that sends requests to an HTTP service."""
 
 import json as json_text
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# What later steps may need of an answer's headers; the others would only fill the run's record.
+# The headers of an answer that later steps may need; the others would only fill the run's outputs.
 _KEPT = (
     "content-type", "etag", "last-modified", "link", "location", "retry-after", "x-request-id",
 )  # fmt: skip
@@ -49,10 +49,10 @@ def http_request(
     if method not in _SAFE:
         lines["Idempotency-Key"] = _as_value(ctx.idempotency_key)
     options = {"params": _parameters(query), "headers": lines, "json": json, "content": body}
-    said = {name: value for name, value in options.items() if value is not None}
-    # Shown to people; a query may hold what they should not see.
+    given = {name: value for name, value in options.items() if value is not None}
+    # Shown to people; a query may contain what they should not see.
     what = f"{method} {path.partition('?')[0][:200]}"
-    return _exchange(ctx.resource(resource), what, (method, path), said, expect or [])
+    return _exchange(ctx.resource(resource), what, (method, path), given, expect or [])
 
 
 def _exchange(
@@ -83,7 +83,7 @@ def _exchange(
                 "json": json_text.loads(data, parse_constant=refuse_constant, parse_float=finite)
             }
         except (ValueError, RecursionError):
-            pass  # it is none, whatever it says of itself
+            pass  # it is not JSON, whatever its type says
     return answer | {"text": text_of(data, response).replace("\x00", "\ufffd")}
 
 
@@ -109,12 +109,12 @@ def _parameters(query: dict[str, Any] | None) -> dict[str, Any] | None:
     for name, value in (query or {}).items():
         values = value if isinstance(value, list) else [value]
         if any(isinstance(one, dict | list) for one in values):
-            raise _refused(f"query.{name}: is no text, number, boolean or list of these")
+            raise _refused(f"query.{name}: is not a text, number, boolean or list of these")
     return query or None
 
 
 def _as_value(key: str) -> str:
-    """Return the key as a header can carry it; another key never becomes the same."""
+    """Return the key in a form that a header can carry; different keys stay different."""
     return key if is_value(key) and "%" not in key else quote(key, safe=":/@+,;=-_.~")
 
 

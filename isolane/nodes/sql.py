@@ -1,4 +1,4 @@
-"""The node that asks a database."""
+"""The node that queries a database."""
 
 import base64
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import psycopg
 
 ROWS_MAX = 100_000
-_MESSAGE_MAX = 200  # characters of what the server says
+_MESSAGE_MAX = 200  # characters of the server's message
 _CANCELED = "57014"
 # Serialization failures, deadlocks, lost connections, a server that shuts down or starts.
 _PASSING = ("40001", "40P01", "08", "57P")
@@ -33,29 +33,29 @@ def sql_query(
 ) -> dict[str, Any]:
     """Run a statement in a database and return its rows."""
     if parameters is not None and not isinstance(parameters, list | dict):
-        raise _refused("parameters: neither a list, for %s, nor an object, for %(name)s")
+        raise _refused("parameters: must be a list, for %s, or an object, for %(name)s")
     connection = ctx.resource(resource)
 
     import psycopg  # noqa: PLC0415 - a runner starts without it
 
     try:
-        return _asked(connection, sql, parameters or None, max_rows)
+        return _query(connection, sql, parameters or None, max_rows)
     except psycopg.Error as error:
         raise _failure(error, parameters) from error
 
 
-def _asked(
+def _query(
     connection: "psycopg.Connection[Any]", sql: str, parameters: Any, max_rows: int
 ) -> dict[str, Any]:
     from psycopg.rows import tuple_row  # noqa: PLC0415 - a runner starts without it
 
     with connection.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(sql.encode(), _bound(parameters))
-        cursor.set_result(-1)  # of several statements the last one counts
+        cursor.set_result(-1)  # the last of several statements
         if cursor.description is None:
             return {"rows": [], "row_count": max(cursor.rowcount, 0)}
         if cursor.rowcount > max_rows:
-            reason = f"{cursor.rowcount} rows are over max_rows of {max_rows}; add a LIMIT, or ask in parts"
+            reason = f"{cursor.rowcount} rows are over max_rows of {max_rows}; add a LIMIT, or query in parts"
             raise StepError(Code.OUTPUT_TOO_LARGE, f"sql.query: {reason}")
         names = [column.name for column in cursor.description]
         _refuse_twice(names)
@@ -70,7 +70,7 @@ def _bound(parameters: Any) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """Objects, and lists of them, are JSON to PostgreSQL; a list of plain values is an array."""
+    """Return the value as a parameter: objects, and lists of them, as JSON; a list of plain values as an array."""
     from psycopg.types.json import Jsonb  # noqa: PLC0415 - a runner starts without it
 
     inside = value if isinstance(value, list) else [value]
@@ -78,7 +78,7 @@ def _value(value: Any) -> Any:
 
 
 def _json(value: Any) -> Any:
-    """Return a value of a column as JSON can say it: what JSON has no type for becomes a text."""
+    """Return a value of a column as JSON; a type that JSON does not have becomes a text."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -97,11 +97,11 @@ def _json(value: Any) -> Any:
 def _refuse_twice(names: Sequence[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise _refused(f"two columns are called {twice!r}; give one another name with AS")
+        raise _refused(f"two columns are called {twice!r}; rename one with AS")
 
 
 def _failure(error: "psycopg.Error", parameters: Any) -> StepError:
-    message = f"sql.query: {_without(_said(error), parameters)}"
+    message = f"sql.query: {_without(_message(error), parameters)}"
     return StepError(_code(error), message)
 
 
@@ -115,17 +115,17 @@ def _code(error: "psycopg.Error") -> Code:
     return Code.TRANSIENT_ERROR if is_lost or state.startswith(_PASSING) else Code.UNKNOWN_ERROR
 
 
-def _said(error: "psycopg.Error") -> str:
-    """The server's first words, which have no detail and no context, or the driver's own."""
-    said = error.diag.message_primary or next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}, {said}" if said else type(error).__name__
+def _message(error: "psycopg.Error") -> str:
+    """Return the server's primary message, without detail and context, or the driver's own."""
+    message = error.diag.message_primary or next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}, {message}" if message else type(error).__name__
 
 
-def _without(said: str, parameters: Any) -> str:
-    """A server repeats a value that it cannot read, in quotation marks."""
+def _without(message: str, parameters: Any) -> str:
+    """Mask parameters: a server repeats a value that it cannot parse, in quotation marks."""
     for value in _texts(parameters):
-        said = said.replace(f'"{value}"', '"***"')
-    return storable(said, _MESSAGE_MAX)
+        message = message.replace(f'"{value}"', '"***"')
+    return storable(message, _MESSAGE_MAX)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""What opens, checks and disposes of resources inside a runtime; one module for each type."""
+"""Providers: open, check and dispose of resources inside a runtime; one module for each type."""

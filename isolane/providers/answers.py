@@ -1,4 +1,4 @@
-"""Reading the body of an answer, never more of it than somebody wants."""
+"""Bounded reading of an HTTP answer's body."""
 
 from collections.abc import Iterator
 
@@ -15,14 +15,14 @@ def read_at_most(what: str, response: httpx.Response, limit: int) -> bytes:
 
 def parts(what: str, response: httpx.Response, limit: int) -> Iterator[bytes]:
     """Yield the body of an open answer as it comes, or fail with OUTPUT_TOO_LARGE."""
-    said = response.headers.get("content-length", "")
+    declared = response.headers.get("content-length", "")
     if (
-        said.isascii()
-        and said.isdigit()
-        and int(said) > limit
+        declared.isascii()
+        and declared.isdigit()
+        and int(declared) > limit
         and response.request.method != "HEAD"
     ):
-        raise _too_large(what, f"{said} bytes are", limit)
+        raise _too_large(what, f"{declared} bytes are", limit)
     size = 0
     for part in response.iter_bytes():
         size += len(part)
@@ -32,7 +32,7 @@ def parts(what: str, response: httpx.Response, limit: int) -> Iterator[bytes]:
 
 
 def beginning(response: httpx.Response) -> str:
-    """Return the first characters of an open answer's body; some more than an excerpt has."""
+    """Return the first characters of an open answer's body; more than an excerpt needs."""
     data = b""
     for part in response.iter_bytes():
         data += part
@@ -42,7 +42,7 @@ def beginning(response: httpx.Response) -> str:
 
 
 def text_of(data: bytes, response: httpx.Response) -> str:
-    """Return bytes of an answer as text, in the encoding that it names, or in UTF-8 if there is none such."""
+    """Return bytes of an answer as text, in the encoding that it names, or in UTF-8 if that is unknown."""
     try:
         return data.decode(response.charset_encoding or "utf-8", "replace")
     except (LookupError, ValueError):

@@ -1,8 +1,8 @@
 """The run cache: named values that end with the placement, through one connection of redis-py per handle.
 
 Timing: connecting and each command take 5 seconds at most.
-Model: sync; threads may share a handle, their commands take turns.
-Guarantee: it is tagged by its client name, and names no key outside of the placement's prefix; every value has a time
+Model: sync; threads may share a handle, their commands are serialised.
+Guarantee: it is tagged by its client name, and uses no key outside of the placement's prefix; every value has a time
 to live.
 Failure: StepError; after an error of the connection, and after dispose, the handle raises and never connects again.
 """
@@ -27,9 +27,9 @@ _CLOSED = "this cache handle is closed"
 
 @dataclass(frozen=True, kw_only=True)
 class CacheConfig:
-    """What a definition says; where the cache is, is the platform's."""
+    """The config of a definition; the platform knows where the cache is."""
 
-    ttl_s: float = 3600.0  # of values that are set without one
+    ttl_s: float = 3600.0  # for values that are set without one
 
     def __post_init__(self) -> None:
         _milliseconds(self.ttl_s)
@@ -37,7 +37,7 @@ class CacheConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedConfig(CacheConfig):
-    """What a grant says: the worker adds the place, the user and the prefix of this placement."""
+    """The config of a grant: the worker adds the address, the user and the prefix of this placement."""
 
     host: str
     port: int
@@ -47,10 +47,10 @@ class IssuedConfig(CacheConfig):
 
 
 class CacheHandle:
-    """JSON values by name, seen by this placement only."""
+    """JSON values by key, visible to this placement only."""
 
     def __init__(self, connection: Any, *, prefix: str, ttl_s: float) -> None:
-        self._connection = connection  # of redis-py, which does not type what it has
+        self._connection = connection  # of redis-py, which is not typed
         self._prefix = prefix
         self._ttl_s = ttl_s
         self._lock = threading.Lock()
@@ -58,25 +58,25 @@ class CacheHandle:
         self._broken = False
 
     def get(self, key: str) -> Any:
-        """Return the value of a key, None if there is none."""
+        """Return the value of a key, None if it has none."""
         (found,) = self._ask(("GET", self._key(key)))
         return None if found is None else json.loads(found)
 
     def set(self, key: str, value: Any, ttl_s: float | None = None) -> None:
-        """Keep a value, for so long or as long as the definition says."""
+        """Store a value, for `ttl_s` seconds or the definition's default."""
         self._ask(("SET", self._key(key), _json(key, value), "PX", self._ttl(ttl_s)))
 
     def delete(self, key: str) -> bool:
-        """Forget a key; say whether it was there."""
+        """Delete a key; true if it existed."""
         (number,) = self._ask(("DEL", self._key(key)))
         return bool(number)
 
     def incr(self, key: str, by: int = 1) -> int:
-        """Add to a whole number, which begins with 0, and return it."""
+        """Add to a whole number, which starts at 0, and return it."""
         if isinstance(by, bool) or not isinstance(by, int):
-            raise TypeError(f"by {by!r} is no int")
+            raise TypeError(f"by must be an int, not {type(by).__name__}")
         name = self._key(key)
-        # The first makes it with a time to live, where there is none yet; the second alone would not.
+        # The first command creates it with a time to live, if it is missing; the second alone would set none.
         _, number = self._ask(
             ("SET", name, "0", "PX", self._ttl(None), "NX"), ("INCRBY", name, str(by))
         )
@@ -88,24 +88,24 @@ class CacheHandle:
         return bool(number)
 
     def check(self) -> dict[str, Any]:
-        """Ask the server for a sign of life, and which of its clients this is."""
+        """Ask the server for a sign of life and its id of this client."""
         _, number = self._ask(("PING",), ("CLIENT", "ID"))
         return {"client_id": int(number), "user": str(self._connection.username)}
 
     @property
     def is_broken(self) -> bool:
-        """Whether its connection is gone; not while a command is under way."""
+        """True if its connection is lost; waits for a command under way."""
         with self._lock:
             return self._broken
 
     def close(self) -> None:
-        """Close it for good, also under a command that another thread waits for."""
+        """Close it for good, also during a command of another thread."""
         self._closed = True
         self._connection.disconnect()
 
     def _key(self, key: str) -> bytes:
         if not isinstance(key, str):
-            raise TypeError(f"a key is a str, not {type(key).__name__}")
+            raise TypeError(f"a key must be a str, not {type(key).__name__}")
         name = key.encode("utf-8", "surrogatepass")
         if not 0 < len(name) <= KEY_MAX:
             raise ValueError(f"key {key[:64]!r} has {len(name)} bytes, not 1 to {KEY_MAX}")
@@ -118,7 +118,7 @@ class CacheHandle:
         with self._lock, self._errors():
             connection = self._connection
             connection.send_packed_command(connection.pack_commands(commands))
-            # All are read before the first error is raised, or the next command would get their answers.
+            # All answers are read before the first error is raised, or the next command would get them.
             answers = [_answer(connection) for _ in commands]
         for answer in answers:
             if isinstance(answer, Exception):
@@ -135,12 +135,12 @@ class CacheHandle:
             raise StepError(
                 Code.TRANSIENT_ERROR, "the cache cannot be asked: its connection is gone"
             )
-        self._broken = True  # until all is read: what interrupts here leaves answers behind
+        self._broken = True  # until all is read: an interruption here leaves answers unread
         try:
             yield
         except redis.TimeoutError:
             failure = StepError(Code.TIMEOUT, f"the cache did not answer within {SECONDS:g} s")
-        except Exception as error:  # noqa: BLE001 - closed under its hands, the driver raises anything
+        except Exception as error:  # noqa: BLE001 - closed during a command, the driver raises anything
             reason = str(error) if isinstance(error, redis.RedisError) else type(error).__name__
             failure = StepError(Code.TRANSIENT_ERROR, f"the cache cannot be asked: {reason}")
         else:
@@ -159,7 +159,7 @@ class Cache(Provider[CacheHandle]):
     config = CacheConfig
 
     def create(self, grant: Grant, tag: str) -> CacheHandle:
-        """Connect as the user that was made for this placement."""
+        """Connect as the user that was issued to this placement."""
         from redis.connection import Connection, SSLConnection  # noqa: PLC0415 - only runtimes need it
 
         config: IssuedConfig = build(IssuedConfig, grant.config, "config")
@@ -169,7 +169,7 @@ class Cache(Provider[CacheHandle]):
             username=config.username,
             password=grant.secrets.get("password"),
             client_name=tag,
-            driver_info=None,  # the user may not say what library it has
+            driver_info=None,  # the user has no right to the command that sends it
             protocol=2,
             socket_timeout=SECONDS,
             socket_connect_timeout=SECONDS,
@@ -187,7 +187,7 @@ class Cache(Provider[CacheHandle]):
         return handle.check()
 
     def is_broken(self, handle: CacheHandle) -> bool:
-        """Whether its connection was lost."""
+        """Say whether its connection was lost."""
         return handle.is_broken
 
     def dispose(self, handle: CacheHandle) -> None:
@@ -196,7 +196,7 @@ class Cache(Provider[CacheHandle]):
 
 
 def _never_again(**_options: bool) -> NoReturn:
-    """In place of what the driver calls when it finds its connection gone."""
+    """Refuse to reconnect: the driver calls this when it finds its connection lost."""
     from redis import ConnectionError as GoneError  # noqa: PLC0415
 
     raise GoneError("its connection is gone")
@@ -220,7 +220,7 @@ def _json(key: str, value: Any) -> bytes:
 
 def _milliseconds(seconds: float) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"ttl_s {seconds!r} is no number")
+        raise TypeError(f"ttl_s must be a number, not {type(seconds).__name__}")
     if not 0 < seconds <= TTL_MAX_S:
         raise ValueError(f"ttl_s: {seconds!r} is not above 0, up to {TTL_MAX_S:.0f}")
     return max(1, round(seconds * 1000))

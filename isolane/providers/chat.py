@@ -14,10 +14,10 @@ OnText = Callable[[str], object]
 
 @dataclass(frozen=True, kw_only=True)
 class ChatReply:
-    """What a model answered."""
+    """The answer of a model."""
 
     text: str
-    prompt_tokens: int  # 0 if the far side does not say
+    prompt_tokens: int  # 0 if the remote server does not report it
     completion_tokens: int
     model: str
     finish_reason: str
@@ -39,22 +39,22 @@ class ChatSession(ABC):
         stream: bool = False,
         on_text: OnText | None = None,
     ) -> ChatReply:
-        """Return the answer to a conversation; with `stream`, `on_text` is called with each piece of it as it comes."""
+        """Return the answer to a conversation; with `stream`, `on_text` is called with each piece as it comes."""
         self._refuse_closed()
         body: dict[str, Any] = {"model": self.model, "messages": [dict(one) for one in messages]}
         if not body["messages"]:
-            raise StepError(Code.POLICY_VIOLATION, "messages: there is none")
+            raise StepError(Code.POLICY_VIOLATION, "messages: the list is empty")
         if max_tokens is not None:
             body["max_tokens"] = max_tokens
         if temperature is not None:
             body["temperature"] = temperature
         if not stream:
             return self._asked(body)
-        return self._streamed(body, on_text or _unheard)
+        return self._streamed(body, on_text or _discard)
 
     @abstractmethod
     def check(self) -> dict[str, Any]:
-        """Ask the far side for a sign of life."""
+        """Ask the remote server for a sign of life."""
 
     def close(self) -> None:
         """End the session for good."""
@@ -75,7 +75,7 @@ class EchoSession(ChatSession):
     """Answers with the last message of the user; a word is a token. For demonstrations and tests."""
 
     def check(self) -> dict[str, Any]:
-        """Say that it is there."""
+        """Answer at once."""
         self._refuse_closed()
         return {"provider": "echo", "model": self.model}
 
@@ -83,7 +83,7 @@ class EchoSession(ChatSession):
         messages = body["messages"]
         users = [_text(one) for one in messages if one.get("role") == "user"]
         if not users:
-            raise StepError(Code.POLICY_VIOLATION, "messages: none is of the role user")
+            raise StepError(Code.POLICY_VIOLATION, "messages: none has the role user")
         words = users[-1].split()
         limit = body.get("max_tokens", len(words))
         is_cut = limit < len(words)
@@ -106,5 +106,5 @@ def _text(message: Message) -> str:
     return str(message.get("content") or "")
 
 
-def _unheard(text: str) -> None:
-    """Nobody listens."""
+def _discard(text: str) -> None:
+    """Drop the piece: no `on_text` was given."""

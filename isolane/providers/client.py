@@ -1,4 +1,4 @@
-"""HTTP clients as both providers make them: pinned, tagged, and with nothing of the environment."""
+"""HTTP clients of both providers: pinned, tagged, and without settings of the environment."""
 
 from collections.abc import Generator, Mapping
 
@@ -20,7 +20,7 @@ def client(
     auth: httpx.Auth | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> httpx.Client:
-    """Return a client of the base URL; it connects when it is first used, and raises when it is used after closing."""
+    """Return a client of the base URL; it connects on first use, and raises when it is used after closing."""
     transport = PinnedTransport(
         base_url, address=address, timeout_s=timeout_s, retries=retries, retried=retried
     )

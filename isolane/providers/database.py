@@ -1,7 +1,7 @@
 """PostgreSQL, through one connection of psycopg 3 per handle.
 
-Timing: connecting takes `connect_timeout_s` at most; a statement as long as it likes, or `statement_timeout_s`.
-Model: sync; threads may share a handle, their statements take turns.
+Timing: connecting takes `connect_timeout_s` at most; a statement any time, or `statement_timeout_s`.
+Model: sync; threads may share a handle, their statements are serialised.
 Guarantee: it is tagged by its application_name. Every statement is a transaction of its own, unless a step begins one.
 Failure: psycopg's own errors; a connection that is disposed of, or lost, raises and never connects again.
 """
@@ -19,10 +19,10 @@ from isolane.shapes import build
 if TYPE_CHECKING:
     from psycopg import Connection
 
-# From this version on the server itself notices a client that is gone while a statement runs.
+# From this version on the server itself detects, during a statement, that its client is gone.
 _NOTICES = 140_000
 _NOTICE = "SET client_connection_check_interval = '1s'"
-_LET_GO_SECONDS = 1.0  # for a thread whose connection was cut
+_RELEASE_SECONDS = 1.0  # for a thread whose connection was shut down
 _SIGN_OF_LIFE = """
     SELECT pg_backend_pid() AS pid, current_user::text AS "user", current_setting('server_version') AS server_version
 """
@@ -30,9 +30,9 @@ _SIGN_OF_LIFE = """
 
 @dataclass(frozen=True, kw_only=True)
 class Mint:
-    """Have the worker make a role for each placement."""
+    """Lets the worker create a role for each placement."""
 
-    roles: tuple[str, ...]  # that it is a member of
+    roles: tuple[str, ...]  # that the new role is a member of
 
     def __post_init__(self) -> None:
         if not self.roles or not all(self.roles):
@@ -43,7 +43,7 @@ class Mint:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseConfig:
-    """Where a database is, and who connects to it."""
+    """The address of a database, and the user that connects."""
 
     host: str
     dbname: str
@@ -58,7 +58,7 @@ class DatabaseConfig:
         for name in ("host", "dbname", "user"):
             text = getattr(self, name)
             if not text or "\0" in text:
-                raise ValueError(f"{name}: {text!r} is empty or holds a NUL")
+                raise ValueError(f"{name}: {text!r} is empty or contains a NUL")
         _within("port", self.port, 1, 65_535)
         _within("connect_timeout_s", self.connect_timeout_s, 1, 60)
         if self.statement_timeout_s is not None:
@@ -66,21 +66,21 @@ class DatabaseConfig:
 
 
 class Database(Provider["Connection[dict[str, Any]]"]):
-    """Connections that give rows as dicts."""
+    """Opens connections that return rows as dicts."""
 
     type = "database"
     config = DatabaseConfig
     secrets: ClassVar = {"password": "of the user"}
 
     def check_definition(self, config: Any, secrets: frozenset[str]) -> None:
-        """Refuse a minting login without a password: the worker could not log in as it."""
+        """Refuse `mint` without a password: the worker could not log in."""
         if config.mint is not None and "password" not in secrets:
             raise ValueError(
                 "secrets.password: missing, and with `mint` the worker logs in as this user"
             )
 
     def create(self, grant: Grant, tag: str) -> "Connection[dict[str, Any]]":
-        """Connect, to the address that the worker allowed if it named one."""
+        """Connect, to the address that the worker allowed, if it named one."""
         import psycopg  # noqa: PLC0415 - only runtimes need the driver
         from psycopg.rows import dict_row  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ class Database(Provider["Connection[dict[str, Any]]"]):
         )
         try:
             if connection.info.server_version >= _NOTICES:
-                # Not every server's system can tell; then a killed run's statement ends by itself.
+                # Not every operating system supports it; then a killed run's statement ends by itself.
                 with contextlib.suppress(psycopg.DatabaseError):
                     connection.execute(_NOTICE)
         except BaseException:
@@ -111,12 +111,12 @@ class Database(Provider["Connection[dict[str, Any]]"]):
         return connection
 
     def check(self, handle: "Connection[dict[str, Any]]") -> dict[str, Any]:
-        """Ask the server which of its sessions this is."""
+        """Ask the server for its id of this session."""
         found = handle.execute(_SIGN_OF_LIFE).fetchone()
         return dict(found or {})
 
     def is_broken(self, handle: "Connection[dict[str, Any]]") -> bool:
-        """Whether it was lost, closed by a step, or left in a failed transaction, where all that follows would fail."""
+        """Say whether it was lost, closed by a step, or left in a failed transaction, where every statement fails."""
         from psycopg.pq import TransactionStatus  # noqa: PLC0415 - only runtimes need the driver
 
         return handle.closed or handle.pgconn.transaction_status == TransactionStatus.INERROR
@@ -126,11 +126,11 @@ class Database(Provider["Connection[dict[str, Any]]"]):
         if handle.closed:
             return
         if not handle.lock.acquire(blocking=False):
-            # A thread waits for an answer. Freed under it, the connection would have it read from whatever gets
-            # its descriptor next; so first its wait ends, then the connection.
+            # A thread waits for an answer. If the connection were freed now, that thread would read from whatever
+            # gets its descriptor next; so its wait is ended first.
             _hang_up(handle.fileno())
-            if not handle.lock.acquire(timeout=_LET_GO_SECONDS):
-                raise RuntimeError("cut off, but a thread still holds it")
+            if not handle.lock.acquire(timeout=_RELEASE_SECONDS):
+                raise RuntimeError("shut down, but a thread still uses it")
         try:
             handle.close()
         finally:
@@ -138,8 +138,8 @@ class Database(Provider["Connection[dict[str, Any]]"]):
 
 
 def root_certificates(sslmode: str) -> str | None:
-    """The public authorities, where a server is to be verified; libpq would look into a home, which runtimes lack."""
-    import certifi  # noqa: PLC0415 - only who connects needs it
+    """Return the public authorities, if the server is verified; libpq would search a home, which runtimes lack."""
+    import certifi  # noqa: PLC0415 - only needed to connect
 
     return certifi.where() if sslmode.startswith("verify-") else None
 

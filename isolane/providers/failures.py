@@ -1,4 +1,4 @@
-"""What a step's failure is when HTTP fails: a code of the table, and words without secrets and without whole bodies."""
+"""The failure of a step when HTTP fails: a code of the table, and a message without secrets or whole bodies."""
 
 from http import HTTPStatus
 
@@ -7,12 +7,12 @@ import httpx
 from isolane.results import Code, StepError
 from isolane.text import storable
 
-EXCERPT_MAX = 200  # characters of what a far side says
-_SECRET_MIN = 6  # characters; shorter values of headers are no secrets, and would hide common words
+EXCERPT_MAX = 200  # characters of a remote server's answer
+_SECRET_MIN = 6  # characters; shorter header values are not secrets, and would mask common words
 
 
 def of_error(what: str, error: httpx.HTTPError) -> StepError:
-    """Return the failure that a request without an answer is."""
+    """Return the failure for a request without an answer."""
     if isinstance(error, httpx.TimeoutException):
         return StepError(Code.TIMEOUT, f"{what}: {type(error).__name__}, no whole answer in time")
     reason = storable(f"{type(error).__name__} {error}".strip(), EXCERPT_MAX)
@@ -21,24 +21,24 @@ def of_error(what: str, error: httpx.HTTPError) -> StepError:
     return StepError(Code.UNKNOWN_ERROR, f"{what}: {reason}")
 
 
-def of_status(what: str, response: httpx.Response, said: str) -> StepError:
-    """Return the failure that this answer is; `said` is the beginning of its body."""
+def of_status(what: str, response: httpx.Response, body: str) -> StepError:
+    """Return the failure for this answer; `body` is the beginning of its body."""
     status = response.status_code
     message = f"{what} answered {status} {_phrase(status)}".rstrip()
     if 300 <= status < 400:
         message += "; redirects are not followed"
-    if text := excerpt(said, response.request):
+    if text := excerpt(body, response.request):
         message += f": {text}"
     return StepError(_code(status), message)
 
 
-def excerpt(said: str, request: httpx.Request) -> str:
-    """Return the beginning of what a far side said, without what the request's headers told it."""
+def excerpt(text: str, request: httpx.Request) -> str:
+    """Return the beginning of a remote server's answer, without values of the request's headers."""
     for value in request.headers.values():
         for secret in (value, value.partition(" ")[2]):
             if len(secret) >= _SECRET_MIN:
-                said = said.replace(secret, "***")
-    return storable(" ".join(said.split()), EXCERPT_MAX)
+                text = text.replace(secret, "***")
+    return storable(" ".join(text.split()), EXCERPT_MAX)
 
 
 def _code(status: int) -> Code:

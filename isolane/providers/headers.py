@@ -1,9 +1,9 @@
-"""Which header lines people may choose. Pure."""
+"""The header lines that definitions and steps may set. Pure."""
 
 import re
 from collections.abc import Mapping
 
-# What the platform says itself, what belongs to a secret, and what frames a message.
+# Set by the platform itself, carrying a secret, or framing a message.
 RESERVED = frozenset(
     {
         "authorization",
@@ -25,14 +25,14 @@ _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?|")
 
 
 def fault_in(headers: Mapping[str, str]) -> str:
-    """Say what is wrong with header lines, never with their values; nothing if all is well."""
+    """Return what is wrong with header lines, without their values; empty if nothing is."""
     for name, value in headers.items():
         if not is_name(name):
-            return f"{name[:64]!r} is no name of a header"
+            return f"{name[:64]!r} is not the name of a header"
         if name.lower() in RESERVED:
             return f"{name!r} cannot be set here"
         if not is_value(value):
-            return f"the value of {name!r} is no printable ASCII, or begins or ends with a blank"
+            return f"the value of {name!r} is not printable ASCII, or begins or ends with a space"
     return ""
 
 

@@ -20,7 +20,7 @@ RETRIES_MAX = 5
 
 @dataclass(frozen=True, kw_only=True)
 class HttpApiConfig:
-    """What a definition of this type says."""
+    """The config of a definition of this type."""
 
     base_url: str
     auth: Literal["none", "bearer", "basic", "header"] = "none"
@@ -41,11 +41,11 @@ class HttpApiConfig:
 
     def _check_auth(self) -> None:
         for name, kind in (("user", "basic"), ("header", "header")):
-            said = getattr(self, name)
-            if self.auth == kind and not said:
+            value = getattr(self, name)
+            if self.auth == kind and not value:
                 raise ValueError(f"{name}: missing, auth {kind} needs it")
-            if self.auth != kind and said:
-                raise ValueError(f"{name}: only auth {kind} has one, auth is {self.auth}")
+            if self.auth != kind and value:
+                raise ValueError(f"{name}: only auth {kind} takes one, auth is {self.auth}")
         if ":" in self.user or not self.user.isprintable():
             raise ValueError(f"user: {self.user[:64]!r} has a colon or a control character")
         if self.header and (fault := header_lines.fault_in({self.header: ""})):
@@ -64,12 +64,12 @@ class HttpApi(Provider["httpx.Client"]):
     def check_definition(self, config: Any, secrets: frozenset[str]) -> None:
         """Refuse a secret that nothing uses, and auth without one."""
         if config.auth == "none" and "token" in secrets:
-            raise ValueError("auth: is none, but there is a secret; say bearer, basic or header")
+            raise ValueError("auth: is none, but there is a secret; use bearer, basic or header")
         if config.auth != "none" and "token" not in secrets:
             raise ValueError(f"secrets: auth {config.auth} needs the secret token")
 
     def create(self, grant: Grant, tag: str) -> "httpx.Client":
-        """Make a client; it connects when it is first used."""
+        """Create a client; it connects on first use."""
         from isolane.providers.client import client  # noqa: PLC0415 - the driver, see base
 
         config: HttpApiConfig = build(HttpApiConfig, grant.config, "config")
@@ -85,7 +85,7 @@ class HttpApi(Provider["httpx.Client"]):
         )
 
     def check(self, handle: "httpx.Client") -> dict[str, Any]:
-        """Ask for the base URL; whatever it answers, it is there."""
+        """Request the base URL; any answer is a sign of life."""
         return {"status": status_of(handle, "HEAD", "")}
 
     def dispose(self, handle: "httpx.Client") -> None:
@@ -94,7 +94,7 @@ class HttpApi(Provider["httpx.Client"]):
 
 
 def check_times(timeout_s: float, connect_timeout_s: float, retries: int) -> None:
-    """Refuse times and tries that no step could wait for."""
+    """Refuse timeouts and retries that no step could wait for."""
     if not 0 < timeout_s <= TIMEOUT_MAX:
         raise ValueError(f"timeout_s: {timeout_s} is not above 0 and at most {TIMEOUT_MAX:g}")
     if not 0 < connect_timeout_s <= CONNECT_TIMEOUT_MAX:
@@ -105,14 +105,14 @@ def check_times(timeout_s: float, connect_timeout_s: float, retries: int) -> Non
 
 
 def status_of(client: "httpx.Client", method: str, path: str) -> int:
-    """Return the status that a far side answers with, without reading a body that may have no end."""
+    """Return the status of a remote server's answer, without reading a body that may have no end."""
     import httpx  # noqa: PLC0415 - the driver, see base
 
     from isolane.providers.failures import of_error  # noqa: PLC0415 - imports the driver
 
     try:
         with client.stream(method, path) as response:
-            if method == "HEAD":  # read to its end, which is here, the connection can be used again
+            if method == "HEAD":  # read to its end, so that the connection can be reused
                 response.read()
             return response.status_code
     except httpx.HTTPError as error:

@@ -16,7 +16,7 @@ _CONNECT_TIMEOUT = 5.0  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """What a definition of this type says."""
+    """The config of a definition of this type."""
 
     provider: Literal["openai", "echo"]  # echo: answers with the question, without a network
     model: str
@@ -28,12 +28,12 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         if not self.model or len(self.model) > 200 or not self.model.isprintable():
-            raise ValueError(f"model: {self.model[:200]!r} is no name of a model")
+            raise ValueError(f"model: {self.model[:200]!r} is not the name of a model")
         check_times(self.timeout_s, _CONNECT_TIMEOUT, self.retries)
         if self.provider == "openai" and (fault := urls.fault_in(self.base_url)):
             raise ValueError(f"base_url: {fault}")
         if self.provider == "echo" and self.base_url:
-            raise ValueError("base_url: the provider echo has none")
+            raise ValueError("base_url: the provider echo takes none")
 
 
 class Model(Provider[ChatSession]):
@@ -41,7 +41,7 @@ class Model(Provider[ChatSession]):
 
     type = "model"
     config = ModelConfig
-    secrets: ClassVar[Mapping[str, str]] = {"api_key": "the key of the API, if it wants one"}
+    secrets: ClassVar[Mapping[str, str]] = {"api_key": "the key of the API, if it needs one"}
 
     def check_definition(self, config: Any, secrets: frozenset[str]) -> None:
         """Refuse a key that nothing uses."""
@@ -49,7 +49,7 @@ class Model(Provider[ChatSession]):
             raise ValueError("secrets: the provider echo takes none")
 
     def create(self, grant: Grant, tag: str) -> ChatSession:
-        """Open a session; it connects when it is first used."""
+        """Open a session; it connects on first use."""
         config: ModelConfig = build(ModelConfig, grant.config, "config")
         return (
             EchoSession(config.model) if config.provider == "echo" else _openai(config, grant, tag)

@@ -1,8 +1,8 @@
 """A chat session that speaks the OpenAI API, which most servers of models do.
 
-Timing: an answer, streamed or whole, comes within the client's time for a request.
-Model: blocking, in the thread that asks.
-Guarantee: what is returned is a whole answer; pieces that were streamed before a failure have been heard.
+Timing: an answer, streamed or whole, comes within the client's timeout for a request.
+Model: blocking, in the calling thread.
+Guarantee: a returned answer is complete; `on_text` has had the pieces that came before a failure.
 Failure: a StepError: 429 is RATE_LIMIT_ERROR; 5xx, broken connections and a stream that ends early are TRANSIENT_ERROR.
 """
 
@@ -33,7 +33,7 @@ class OpenAIChat(ChatSession):
         self._client = client
 
     def check(self) -> dict[str, Any]:
-        """Ask for the list of models; whatever the far side answers, it is there."""
+        """Request the list of models; any answer is a sign of life."""
         self._refuse_closed()
         return {"status": status_of(self._client, "GET", "models"), "model": self.model}
 
@@ -88,17 +88,17 @@ class OpenAIChat(ChatSession):
 
 
 def _events(response: httpx.Response) -> Generator[dict[str, Any]]:
-    """Yield the objects of a stream of server-sent events, up to the one that says that it is done."""
+    """Yield the objects of a stream of server-sent events, up to the end marker."""
     for line in _lines(response):
         name, _, data = line.partition(b":")
         if name != b"data":
-            continue  # a comment that keeps the connection alive, or a field that says nothing here
+            continue  # a keep-alive comment, or a field without meaning here
         if data.strip() == b"[DONE]":
             return
         event = _parsed(data, response)
         if event.get("error"):
-            said = excerpt(json.dumps(event["error"]), response.request)
-            raise StepError(Code.TRANSIENT_ERROR, f"{_WHAT} failed in the middle: {said}")
+            text = excerpt(json.dumps(event["error"]), response.request)
+            raise StepError(Code.TRANSIENT_ERROR, f"{_WHAT} failed in the middle: {text}")
         yield event
 
 
@@ -116,8 +116,8 @@ def _parsed(data: bytes, response: httpx.Response) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        said = excerpt(data.decode("utf-8", "replace"), response.request)
-        raise StepError(Code.UNKNOWN_ERROR, f"{_WHAT} answered what is no JSON object: {said}")
+        text = excerpt(data.decode("utf-8", "replace"), response.request)
+        raise StepError(Code.UNKNOWN_ERROR, f"{_WHAT}: the answer is not a JSON object: {text}")
     return found
 
 

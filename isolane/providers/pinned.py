@@ -1,10 +1,10 @@
-"""Connections of one HTTP client: to one address only, none longer than its request may take, none after it is closed.
+"""Connections of one HTTP client: to one address only, within the request's time, and none after it is closed.
 
-Timing: connecting, reading and writing block until they are done, or until the time that `until` allows is up.
-Model: blocking sockets, used from any thread; the time allowed is each thread's own.
+Timing: connecting, reading and writing block until they are done, or until the deadline of `until`.
+Model: blocking sockets, used from any thread; each thread has its own deadline.
 Guarantee: only the pinned host and port are connected to, at the pinned address and without asking DNS; TLS and
 the Host header keep the name. Closing ends every connection, also one that another thread waits on or is just opening.
-Failure: what httpcore raises for timeouts and broken connections; a refused place is a ConnectError.
+Failure: errors of httpcore for timeouts and broken connections; a refused address is a ConnectError.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from typing import Any
 import httpcore
 from httpcore import SOCKET_OPTION
 
-_LEAST = 0.001  # seconds; a timeout of nothing would mean not to wait at all
+_LEAST = 0.001  # seconds; a timeout of zero would make the socket non-blocking
 
 
 class PinnedBackend(httpcore.NetworkBackend):
-    """Opens connections to one place."""
+    """Opens connections to one host and port."""
 
     def __init__(self, *, host: str, port: int, address: str) -> None:
-        self._place = (host, port)
+        self._origin = (host, port)
         self._address = address or host
         self._inner = httpcore.SyncBackend()
         self._time = threading.local()
@@ -42,9 +42,9 @@ class PinnedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the pinned address, if the pinned host is meant."""
-        if (host, port) != self._place:
-            raise httpcore.ConnectError(f"{host}:{port} is not {':'.join(map(str, self._place))}")
+        """Connect to the pinned address; refuse any other host."""
+        if (host, port) != self._origin:
+            raise httpcore.ConnectError(f"{host}:{port} is not {':'.join(map(str, self._origin))}")
         self._refuse_closed()
         inner = self._inner.connect_tcp(
             self._address,
@@ -63,12 +63,12 @@ class PinnedBackend(httpcore.NetworkBackend):
         timeout: float | None = None,
         socket_options: Iterable[SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Refuse: a socket in the file system is no far side."""
+        """Refuse: a Unix socket is not a remote server."""
         raise httpcore.ConnectError("Unix sockets are refused")
 
     @contextlib.contextmanager
     def until(self, deadline: float) -> Iterator[None]:
-        """Let this thread wait until then, by time.monotonic(), and no longer."""
+        """Set this thread's deadline, by time.monotonic(), for the block."""
         before = getattr(self._time, "deadline", None)
         self._time.deadline = deadline
         try:
@@ -77,13 +77,13 @@ class PinnedBackend(httpcore.NetworkBackend):
             self._time.deadline = before
 
     def left(self, timeout: float | None, error: type[httpcore.TimeoutException]) -> float | None:
-        """Return how long one operation may take, or raise the error if nothing is left."""
+        """Return the timeout of one operation, or raise the error if no time is left."""
         deadline: float | None = getattr(self._time, "deadline", None)
         if deadline is None:
             return timeout
         left = deadline - time.monotonic()
         if left <= 0:
-            raise error("the time for the whole request is up")
+            raise error("the time for the whole request is over")
         return max(left if timeout is None else min(timeout, left), _LEAST)
 
     def close(self) -> None:
@@ -111,18 +111,18 @@ class PinnedBackend(httpcore.NetworkBackend):
 
 
 class PinnedStream(httpcore.NetworkStream):
-    """One connection; it becomes a TLS one in place, so that closing it closes what is there."""
+    """One connection; TLS is started in place, so that closing it always closes the socket."""
 
     def __init__(self, inner: httpcore.NetworkStream, backend: PinnedBackend) -> None:
         self._inner = inner
         self._backend = backend
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read what is there, or wait for it."""
+        """Read the available bytes, or wait for some."""
         return self._inner.read(max_bytes, self._backend.left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all of it."""
+        """Write all bytes."""
         self._inner.write(buffer, self._backend.left(timeout, httpcore.WriteTimeout))
 
     def start_tls(
@@ -131,18 +131,18 @@ class PinnedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        """Speak TLS from now on, with a far side that proves to be of that name."""
+        """Start TLS with a remote server that proves to have that name."""
         left = self._backend.left(timeout, httpcore.ConnectTimeout)
         self._inner = self._inner.start_tls(ssl_context, server_hostname, left)
         self._backend.after_opening(self)
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what httpcore wants to know of the socket."""
+        """Return the information about the socket that httpcore asks for."""
         return self._inner.get_extra_info(info)
 
     def close(self) -> None:
-        """End it at the far side, too, when another thread is still reading: closing a socket alone would not."""
+        """Shut it down and close it: closing alone would not end a read in another thread."""
         inner = self._inner.get_extra_info("socket")
         with contextlib.suppress(OSError):
             inner.shutdown(socket.SHUT_RDWR)

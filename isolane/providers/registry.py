@@ -18,8 +18,8 @@ _BUILT_IN = {
 
 
 @functools.cache
-def provider_of(type: str) -> Provider[Any]:  # noqa: A002 - that is what it is called everywhere
-    """Return the one provider of this type; LookupError names the known ones."""
+def provider_of(type: str) -> Provider[Any]:  # noqa: A002 - its name everywhere
+    """Return the provider of this type; LookupError names the known ones."""
     if type in _BUILT_IN:
         module, _, name = _BUILT_IN[type].partition(":")
         return _made(type, getattr(importlib.import_module(module), name))
@@ -29,12 +29,12 @@ def provider_of(type: str) -> Provider[Any]:  # noqa: A002 - that is what it is 
 
 
 def types() -> list[str]:
-    """Return the names of all types; nothing is imported for it."""
+    """Return the names of all types, without importing them."""
     plugins = importlib.metadata.entry_points(group=ENTRY_POINTS).names
     return sorted(_BUILT_IN.keys() | plugins)
 
 
 def _made(type: str, cls: Any) -> Provider[Any]:  # noqa: A002
     if not (inspect.isclass(cls) and issubclass(cls, Provider)):
-        raise LookupError(f"resource type {type}: {cls!r} is no subclass of Provider")
+        raise LookupError(f"resource type {type}: {cls!r} is not a subclass of Provider")
     return cls()

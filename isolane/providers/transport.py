@@ -1,11 +1,11 @@
-"""How requests of an HTTP client travel: to the base URL's origin only, in one time for all, and again only if safe.
+"""The transport of an HTTP client: to the base URL's origin only, within one timeout, retried only if safe.
 
-Timing: a request, all its tries and the last byte of its answer share one time; a try waits up to 2 s before the next.
-Model: blocking, in the thread that asks; any number of threads may.
-Guarantee: nothing goes to another scheme, host or port, so no redirect carries credentials away. What may have had an
-effect is not sent twice: only methods that `retried` names are, and only after a broken connection, 502, 503 or 504.
-Failure: httpx's errors; another origin is a StepError with POLICY_VIOLATION. When tries or time are up, the last answer
-or error stands.
+Timing: a request, all its tries and the last byte of its answer share one timeout; up to 2 s pass between two tries.
+Model: blocking, in the calling thread; safe from any number of threads.
+Guarantee: nothing goes to another scheme, host or port, so no redirect carries credentials away. A request that may
+have had an effect is not sent twice: only methods in `retried` are, and only after a broken connection, 502, 503 or
+504. Failure: httpx's errors; another origin is a StepError with POLICY_VIOLATION. When tries or time are over, the last
+answer or error stands.
 """
 
 import ssl
@@ -89,7 +89,7 @@ class PinnedTransport(httpx.HTTPTransport):
         if (origin := origin_of(url)) != self._origin:
             raise StepError(
                 Code.POLICY_VIOLATION,
-                f"{_shown(origin)} is not {_shown(self._origin)}, the only place that this resource reaches; "
+                f"{_shown(origin)} is not {_shown(self._origin)}, the only origin that this resource reaches; "
                 "another one needs a definition of its own",
             )
 
@@ -99,7 +99,7 @@ class PinnedTransport(httpx.HTTPTransport):
 
 
 class _Body(httpx.SyncByteStream):
-    """The bytes of an answer, none of them after the request's time."""
+    """The body of an answer, read within the request's timeout."""
 
     def __init__(self, response: httpx.Response, backend: PinnedBackend, deadline: float) -> None:
         assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 - tells mypy, as httpx does
@@ -117,17 +117,17 @@ class _Body(httpx.SyncByteStream):
             yield part
 
     def close(self) -> None:
-        """Give the connection back, or end it if not all was read."""
+        """Return the connection to the pool, or close it if not all was read."""
         self._inner.close()
 
 
 def origin_of(url: httpx.URL) -> tuple[str, str, int]:
-    """Return scheme, host and port, the port also where the URL leaves it out."""
+    """Return scheme, host and port, with the default port if the URL has none."""
     return url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme, 0)
 
 
 def _waited(number: int, deadline: float) -> bool:
-    """Wait before the next try, or say that there is no time for it."""
+    """Wait before the next try; false if there is no time for it."""
     delay = min(_FIRST_DELAY * 2**number, _LONGEST_DELAY)
     if time.monotonic() + delay >= deadline:
         return False
@@ -136,7 +136,7 @@ def _waited(number: int, deadline: float) -> bool:
 
 
 def _context(scheme: str) -> ssl.SSLContext:
-    # Certificates are loaded only for who uses them: it takes 20 ms. The bare context trusts nobody.
+    # Certificates are loaded only if they are used: it takes 20 ms. The bare context trusts no one.
     if scheme == "https":
         return httpx.create_ssl_context(trust_env=False)
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

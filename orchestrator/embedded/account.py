@@ -1,4 +1,4 @@
-"""The account that PostgreSQL runs as when we are root, because it refuses to run as root."""
+"""The account that PostgreSQL runs as if this process is root: it refuses to run as root."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ NOBODY_UID = 65534
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """An existing system user; none is ever added."""
+    """An existing system user; none is ever created."""
 
     name: str
     uid: int
     gid: int
 
     def take(self, path: Path, mode: int) -> None:
-        """Give `path`, which we have made ourselves, to this account."""
+        """Give `path`, which this process has created, to this account."""
         try:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
         except OSError as error:
             raise EmbeddedError(
-                f"cannot give {path} to user {self.name} (uid {self.uid}), whom PostgreSQL has to "
+                f"cannot give {path} to user {self.name} (uid {self.uid}), which PostgreSQL has to "
                 f"run as: {error.strerror}. Start Isolane as an ordinary user instead"
             ) from error
         path.chmod(mode)
 
 
 def server_account() -> Account | None:
-    """Whom PostgreSQL runs as: `nobody` if we are root, else None for ourselves."""
+    """Return the account of PostgreSQL: `nobody` if this process is root, else None for its own user."""
     if os.geteuid() != 0:
         return None
     entry = _entry_of_nobody()

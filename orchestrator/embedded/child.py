@@ -1,8 +1,8 @@
-"""A child process: how it is described, started, watched and ended.
+"""A child process: its description, start, supervision and end.
 
 Timing: starting returns at once; ending waits for the child's own time, then kills. Model: sync, for one thread.
-Guarantee: what is ended leaves no descendant. Failure: a start that fails is raised; a process that outlives its
-killing is reported, and does not keep others from being ended.
+Guarantee: an ended child leaves no descendant. Failure: a start that fails is raised; a process that survives its kill
+is reported, and does not keep others from being ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KILL_TIMEOUT = 10.0  # seconds that the kernel may take to end a killed process
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProcess:
-    """What to run; `env` is the whole environment, or None for a copy of ours."""
+    """The description of a child; `env` is the whole environment, or None for a copy of this process's."""
 
     name: str
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ class ServerProcess:
     group: int | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_timeout: float = 10.0
-    # Sent by the kernel when the supervisor dies, however it dies.
+    # Sent by the kernel when the supervisor dies, for whatever reason.
     death_signal: signal.Signals = signal.SIGKILL
     ready: Callable[[], bool] | None = None
     ready_timeout: float = 30.0
@@ -48,7 +48,7 @@ class ServerProcess:
 
 
 class ChildProcess:
-    """One started process with its own session, so that Ctrl-C reaches only the supervisor."""
+    """A started process with its own session, so that Ctrl-C reaches only the supervisor."""
 
     def __init__(self, child: ServerProcess, logs: Path) -> None:
         self.child = child
@@ -68,13 +68,13 @@ class ChildProcess:
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Whether it ended; it is not reaped yet, so its pid still names its process group."""
+        """Say whether it ended; it is not reaped yet, so its pid still names its process group."""
         if self._process.returncode is not None:
             return True
         try:
             flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self.pid, flags) is not None
-        except ChildProcessError:  # reaped by somebody else
+        except ChildProcessError:  # already reaped
             return True
 
     def reap(self) -> int:
@@ -88,7 +88,7 @@ class ChildProcess:
             raise TimeoutError(f"process {self.pid} still runs although killed") from None
 
     def end(self, *, hastened: Callable[[], bool]) -> str:
-        """Stop it and its descendants; the answer says how that went."""
+        """Stop it and its descendants; return the outcome in words."""
         family = self._descendants()
         if not self.has_ended():
             self._process.send_signal(self.child.stop_signal)
@@ -105,7 +105,7 @@ class ChildProcess:
         return outcome
 
     def _descendants(self) -> set[psutil.Process]:
-        """Also those with a session of their own, such as PostgreSQL's backends."""
+        """Return all descendants, also those with their own session, such as PostgreSQL's backends."""
         try:
             return set(psutil.Process(self.pid).children(recursive=True))
         except psutil.NoSuchProcess:
@@ -113,7 +113,7 @@ class ChildProcess:
 
 
 def describe_exit(status: int) -> str:
-    """An exit status in words."""
+    """Return an exit status in words."""
     if status >= 0:
         return f"exit status {status}"
     try:
@@ -123,12 +123,12 @@ def describe_exit(status: int) -> str:
 
 
 def log_path(logs: Path, name: str) -> Path:
-    """Where the output of the child `name` goes."""
+    """Return the path of the log of the child `name`."""
     return logs / f"{name}.log"
 
 
 def log_tail(logs: Path, name: str) -> str:
-    """The last lines that the child `name` has written."""
+    """Return the last lines of the log of the child `name`."""
     with log_path(logs, name).open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
         lines = log.read().decode(errors="replace").splitlines()
@@ -139,9 +139,9 @@ def _command(child: ServerProcess) -> list[str]:
     # Isolated and without site: quick, and untouched by the child's PYTHON* variables.
     interpreter = [sys.executable, "-I", "-S", str(LAUNCHER)]
     account = ["-" if number is None else str(number) for number in (child.user, child.group)]
-    wishes = [str(os.getpid()), str(int(child.death_signal)), *account]
+    options = [str(os.getpid()), str(int(child.death_signal)), *account]
     program, *arguments = child.argv
-    return [*interpreter, *wishes, shutil.which(program) or program, *arguments]
+    return [*interpreter, *options, shutil.which(program) or program, *arguments]
 
 
 def _environment(child: ServerProcess) -> dict[str, str] | None:
@@ -173,9 +173,9 @@ def _kill(processes: set[psutil.Process]) -> None:
 
 
 def runs(process: psutil.Process) -> bool:
-    """Whether it still does something."""
+    """Say whether a process still runs."""
     try:
-        # A zombie waits only for its new parent to take note of it.
+        # A zombie only waits for its new parent to reap it.
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

@@ -1,4 +1,4 @@
-"""Credentials as files that only their owner may read, so that no environment holds one.
+"""Credentials as files that only their owner may read, so that no environment contains one.
 
 Timing: before a stack's processes start, and after they have ended. Model: sync. Guarantee: idempotent; a reader sees
 the old content or the new. Failure: bubble.
@@ -14,7 +14,7 @@ from orchestrator.embedded.private_files import make_private_directory, replace_
 
 
 def write_credentials(directory: Path, values: Mapping[str, str]) -> dict[str, str]:
-    """Write one file for each variable that has a value; returns the variables that tell where it lies."""
+    """Write one file for each variable; return the `…_FILE` variables with their paths."""
     make_private_directory(directory)
     for name, value in values.items():
         replace_private(directory / name, f"{value}\n")
@@ -22,5 +22,5 @@ def write_credentials(directory: Path, values: Mapping[str, str]) -> dict[str, s
 
 
 def remove_credentials(directory: Path) -> None:
-    """Leave none behind; no error if there are none."""
+    """Remove all credential files; no error if there are none."""
     shutil.rmtree(directory, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""A second PostgreSQL that stands for a customer's own: demos and tests open resources on it.
+"""A second PostgreSQL that plays a customer's server: demos and tests open resources on it.
 
-Timing: made and filled in two to three seconds, then a server like any other. Model: sync.
-Guarantee: each `prepare` begins anew. Failure: bubble; a demo without its server is none.
+Timing: created and filled in two to three seconds, then a server like any other. Model: sync.
+Guarantee: each `prepare` starts with empty data. Failure: bubble; a demo cannot run without its server.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from orchestrator.embedded.postgres_install import usable_install
 NAME = "customer"
 DATABASE = "shop"
 SUPERUSER = "postgres"
-ADMIN = "shop_admin"  # CREATEROLE and no more: whom a customer gives to a platform that mints roles
+ADMIN = "shop_admin"  # CREATEROLE and no more: the login that a customer gives to a platform that mints roles
 READER = "shop_reader"  # a fixed login, for resources without minted roles
-REPORTING = "reporting"  # what both hand on: the right to read
+REPORTING = "reporting"  # the role that both pass on: it may read
 
 SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",
     "max_connections": "200",
-    # The far side's own record of who came and went; roles are made by statements that it shows, too.
+    # The server's own log of connections; statements that create roles are in it, too.
     "log_connections": "on",
     "log_disconnections": "on",
     "log_statement": "ddl",
@@ -56,16 +56,16 @@ TABLES = """
 
 @dataclass(frozen=True, kw_only=True)
 class CustomerLogin:
-    """Somebody who may log in; the representation shows no password."""
+    """A login; its representation shows no password."""
 
     user: str
     password: str = field(repr=False, default_factory=lambda: token_urlsafe(24))
 
 
 class CustomerPostgres:
-    """Call `prepare`, start `child`, call `bootstrap`; it lies beside the data of the stack of `paths`.
+    """Call `prepare`, start `child`, call `bootstrap`; its data is beside that of the stack of `paths`.
 
-    Passwords are made anew with each object, so what an earlier one has left is removed.
+    Each object generates new passwords, so the data of an earlier one is removed.
     """
 
     def __init__(self, paths: EmbeddedPaths) -> None:
@@ -85,11 +85,11 @@ class CustomerPostgres:
 
     @property
     def log(self) -> Path:
-        """Where the server writes who came and went."""
+        """The path of the server's log, with every connection."""
         return log_path(self._paths.logs, NAME)
 
     def url(self, login: CustomerLogin, database: str = DATABASE) -> str:
-        """As libpq wants it."""
+        """Return the connection string of a login, for libpq."""
         return make_conninfo(
             host=self.host,
             port=self.port,
@@ -100,18 +100,18 @@ class CustomerPostgres:
         )
 
     def prepare(self) -> None:
-        """Make the cluster anew."""
+        """Create the cluster anew."""
         self._paths.prepare()
         self._cluster.remove()
         self._cluster.prepare(self.superuser.password, durable=False)
 
     def child(self) -> ServerProcess:
-        """The server as the supervisor runs it."""
+        """Return the server process, for the supervisor."""
         settings = {**SETTINGS, "port": str(self.port)}
         return self._cluster.child(NAME, settings, ready=self.is_ready)
 
     def is_ready(self) -> bool:
-        """Whether the server answers a query."""
+        """Say whether the server answers a query."""
         try:
             with psycopg.connect(self.url(self.superuser, "postgres")) as connection:
                 connection.execute("SELECT 1")
@@ -120,13 +120,13 @@ class CustomerPostgres:
         return True
 
     def bootstrap(self) -> None:
-        """Make the roles and the database with its invoices, as the customer would."""
+        """Create the roles and the database with its invoices, as the customer would."""
         with psycopg.connect(self.url(self.superuser, "postgres"), autocommit=True) as superuser:
             _create_login(superuser, self.admin, sql.SQL("CREATEROLE"))
             database, owner = sql.Identifier(DATABASE), sql.Identifier(ADMIN)
             superuser.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
             superuser.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
-        # Roles of the administrator's own making: since PostgreSQL 16 he may grant no others.
+        # Roles created by the administrator: since PostgreSQL 16 it may grant no others.
         with psycopg.connect(self.url(self.admin)) as admin:
             reporting = sql.Identifier(REPORTING)
             admin.execute(sql.SQL("CREATE ROLE {}").format(reporting))

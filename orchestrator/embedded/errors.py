@@ -1,4 +1,4 @@
-"""What can go wrong around the embedded servers."""
+"""The errors of the embedded servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class EmbeddedError(Exception):
 
 
 class AlreadyRunning(EmbeddedError):
-    """Another process runs this stack; `pid` is None while that process has not yet told it."""
+    """Another process runs this stack; `pid` is None until that process has written it."""
 
     def __init__(self, pid: int | None) -> None:
         self.pid = pid

@@ -1,10 +1,10 @@
 """Run by path in a new process, never imported: `launch.py PARENT SIGNAL UID GID COMMAND…`.
 
-Becomes another user if told so ("-" for no), asks the kernel for SIGNAL at the death of PARENT, and
-turns into COMMAND. In this order, because a change of user clears that wish. A program rather than
-a `preexec_fn`, because Python code between fork and exec of a threaded process can deadlock; it
-costs about 15 ms per start. All imports come before the change of user, to whom the interpreter's
-own files may be closed; so COMMAND is a path, because a search for it would import more.
+Switches to another user if one is given ("-" for none), asks the kernel for SIGNAL at the death of
+PARENT, and executes COMMAND. In this order, because a change of user clears that request. A program
+rather than a `preexec_fn`, because Python code between fork and exec of a threaded process can
+deadlock; it costs about 15 ms per start. All imports come before the change of user, who may not be
+able to read the interpreter's files; so COMMAND is a path, because a search for it would import more.
 
 Timing: before COMMAND, which takes the place of this process. Model: sync, single-threaded.
 Guarantee: at-most-once; if PARENT is gone, COMMAND is not run. Failure: one line and a non-zero exit code.
@@ -33,7 +33,7 @@ def main(parent: str, death_signal: str, uid: str, gid: str, *command: str) -> N
         os.setuid(int(uid))
     if libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
-    # The parent may have died before we asked; then nobody will ever tell us.
+    # The parent may have died before the request; then the kernel sends no signal.
     if os.getppid() == int(parent):
         os.execv(command[0], command)  # noqa: S606 - the purpose of this program
 

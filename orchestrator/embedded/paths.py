@@ -1,4 +1,4 @@
-"""Where the embedded servers keep their data, sockets, logs, state and secrets."""
+"""The paths of the embedded servers: data, sockets, logs, state and secrets."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ LONGEST_SOCKET_NAME = ".s.PGSQL.5432"
 
 @dataclass(frozen=True)
 class EmbeddedPaths:
-    """The places of one stack; everything lies below `home`, except where that cannot work.
+    """The paths of one stack; everything is below `home`, except where that cannot work.
 
-    Two things may lie elsewhere: sockets, if their path would be too long, and, for root, what
-    PostgreSQL touches: it runs as `nobody`, who cannot pass through the closed `home`. The link
-    `home/postgres` then says where, so a moved project finds its data and a new one gets new data.
+    Two things may be elsewhere: sockets, if their path would be too long, and, for root, the files of
+    PostgreSQL: it runs as `nobody`, who cannot enter the private `home`. The link `home/postgres` then
+    leads there, so a moved project finds its data and a new one gets new data.
     """
 
     home: Path
     system_root: Path = SYSTEM_ROOT
 
     def __post_init__(self) -> None:
-        # The servers have other working directories than we.
+        # The servers have other working directories than this process.
         object.__setattr__(self, "home", self.home.absolute())
 
     @property
@@ -45,7 +45,7 @@ class EmbeddedPaths:
 
     @property
     def credentials(self) -> Path:
-        """Where each kind of process finds its credentials, a file for each."""
+        """The folder of the credentials: one file for each, per kind of process."""
         return self.home / "credentials"
 
     @property
@@ -57,12 +57,12 @@ class EmbeddedPaths:
         return self.home / "logs"
 
     def ready_file(self, name: str) -> Path:
-        """Where the child `name` tells that it is ready."""
+        """Return the file that the child `name` creates when it is ready."""
         return self.home / f"{name}.ready"
 
     @property
     def valkey(self) -> Path:
-        """Valkey's working directory: configuration and append-only file."""
+        """Valkey's working directory: its configuration and append-only file."""
         return self.home / "valkey"
 
     @property
@@ -72,7 +72,7 @@ class EmbeddedPaths:
 
     @property
     def postgres(self) -> Path:
-        """What belongs to PostgreSQL, its link resolved: valid after `prepare`."""
+        """The folder of PostgreSQL, its link resolved: valid after `prepare`."""
         return (self.home / "postgres").resolve()
 
     @property
@@ -81,17 +81,17 @@ class EmbeddedPaths:
 
     @property
     def customer_data(self) -> Path:
-        """The data of the PostgreSQL that stands for a customer's, in demos and tests."""
+        """The data of the PostgreSQL that plays a customer's, in demos and tests."""
         return self.postgres / "customer"
 
     @property
     def postgres_sockets(self) -> Path:
-        """Where PostgreSQL's socket lies: for root within what `nobody` can reach."""
+        """The folder of PostgreSQL's socket: for root one that `nobody` can reach."""
         return self.postgres / "run" if _is_root() else self.sockets
 
     @property
     def sockets(self) -> Path:
-        """Where our own sockets lie: below `home`, or in a short directory if that is too long."""
+        """The folder of the other sockets: below `home`, or in a short directory if that is too long."""
         wanted = self.home / "run"
         return wanted if _fits(wanted) else self._short_sockets
 
@@ -112,7 +112,7 @@ class EmbeddedPaths:
             self._prepare_elsewhere(account)
 
     def prepare_home(self) -> None:
-        """Create `home` alone, which the lock needs before anything else is touched."""
+        """Create only `home`, which the lock needs before anything else is touched."""
         self.home.parent.mkdir(parents=True, exist_ok=True)
         make_private_directory(self.home)
 
@@ -129,7 +129,7 @@ class EmbeddedPaths:
                 entry.unlink()
 
     def remove(self) -> None:
-        """Remove everything, also what lies outside `home`; nothing may be running."""
+        """Remove everything, also outside `home`; nothing of the stack may be running."""
         self.clear()
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.home)
@@ -146,7 +146,7 @@ class EmbeddedPaths:
     def _prepare_elsewhere(self, account: Account) -> None:
         link = self.home / "postgres"
         if link.is_symlink() and not link.exists():
-            link.unlink()  # somebody removed the data: begin anew
+            link.unlink()  # the data was removed: begin anew
         if not link.is_symlink():
             link.symlink_to(self._new_elsewhere())
         run = self.postgres / "run"
@@ -154,13 +154,13 @@ class EmbeddedPaths:
         account.take(run, 0o700)
 
     def _new_elsewhere(self) -> Path:
-        """A directory whose name nobody else has, passable for `nobody`."""
+        """Create a directory with a unique name that `nobody` may enter."""
         if not self.system_root.exists():
             self.system_root.mkdir(parents=True)
             self.system_root.chmod(0o755)
         place = Path(tempfile.mkdtemp(dir=self.system_root, prefix=""))
         place.chmod(0o755)
-        # For whoever finds the directory and wonders what it is.
+        # For people who find the directory and wonder what it is.
         (place / "home").write_text(f"{self.home.resolve()}\n", encoding="utf-8")
         return place
 

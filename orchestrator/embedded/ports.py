@@ -1,4 +1,4 @@
-"""Ports on this machine: for the HTTP services, and for what runs reach over TCP."""
+"""Ports on this machine: for the HTTP services, and for servers that runs reach over TCP."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedPort:
-    """A free port, ours for as long as this object lives.
+    """A free port, reserved for as long as this object lives.
 
-    It is bound and not listened on: the kernel gives it to nobody who asks for any free port, while a
-    server that is told its number can listen there, also when it is started again after a crash.
+    It is bound and not listened on: the kernel assigns it to no one that asks for any free port, while a
+    server that gets its number can listen there, also when it is restarted after a crash.
     """
 
     def __init__(self) -> None:
@@ -25,17 +25,17 @@ class ReservedPort:
 
 
 def choose_port(preferred: int, host: str = LOOPBACK) -> tuple[int, bool]:
-    """A port to listen on, and whether `preferred` was taken so that it is another one."""
+    """Return a port to listen on, and true if it is another one because `preferred` was taken."""
     try:
         return _bind(host, preferred), False
-    except OSError:  # in use, or not for us (below 1024)
+    except OSError:  # in use, or not allowed (below 1024)
         return _bind(host, 0), True
 
 
 def _bind(host: str, port: int) -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As servers do: connections of a former server that linger in TIME_WAIT do not matter.
+        # As servers do: connections of an earlier server that linger in TIME_WAIT do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
         bound: int = probe.getsockname()[1]

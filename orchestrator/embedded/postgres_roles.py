@@ -1,4 +1,4 @@
-"""The database and roles of the platform, as an operator would make them on a server of his own."""
+"""The database and roles of the platform, as an operator would create them on another server."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ OWNER = "isolane_owner"
 LOGIN = "isolane_login"  # of web
 WORKER = "isolane_worker"
 
-# Every attribute is named, so that a role which somebody changed by hand is set right.
+# Every attribute is named, so that a role that was changed by hand is corrected.
 OWNER_ATTRIBUTES = sql.SQL(
     "LOGIN INHERIT CREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS"
 )
 LOGIN_ATTRIBUTES = sql.SQL(
     "LOGIN NOINHERIT NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS"
 )
-# The databases that every server has, and that everybody may connect to unless told otherwise.
+# The databases that every server has, and that every role may connect to by default.
 OTHER_DATABASES = sql.SQL("REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC")
-# Large objects are the one thing that a tenant's role could create.
+# Large objects are the only objects that a tenant's role could create.
 LARGE_OBJECTS = sql.SQL(
     "REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), "
     "lo_put(oid, bigint, bytea), lowrite(integer, bytea), lo_truncate(integer, integer), "
@@ -43,7 +43,7 @@ def bootstrap(
 
 
 def bootstrap_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Take from everybody what nobody needs in the platform's database; `connection` is a superuser's to it."""
+    """Revoke unneeded rights in the platform's database from PUBLIC; `connection` is a superuser's to it."""
     connection.execute(LARGE_OBJECTS)
 
 

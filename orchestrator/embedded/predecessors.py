@@ -1,4 +1,4 @@
-"""Servers of a killed supervisor that are still shutting down."""
+"""Predecessors: servers of a killed supervisor that are still shutting down."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ POLL_INTERVAL = 0.05  # seconds
 
 
 def wait_unused(directory: Path, program: str, *, timeout: float) -> None:
-    """Wait until no `program` works in `directory`, which a server makes its working directory.
+    """Wait until no `program` has `directory` as its working directory, as every server does.
 
-    Two servers on the same data would spoil it, and one that ends late removes the socket of its
+    Two servers on the same data would corrupt it, and one that ends late removes the socket of its
     successor. So nothing may start before its predecessor is gone.
     """
     deadline = time.monotonic() + timeout
-    while users := users_of(directory, program):
+    while found := processes_in(directory, program):
         if time.monotonic() > deadline:
-            pids = ", ".join(str(process.pid) for process in users)
+            pids = ", ".join(str(process.pid) for process in found)
             raise EmbeddedError(f"{directory} is still in use by {program}, process {pids}")
         time.sleep(POLL_INTERVAL)
 
 
-def users_of(directory: Path, program: str) -> list[psutil.Process]:
-    """The processes of that name whose working directory is `directory`."""
-    place = str(directory.resolve())
+def processes_in(directory: Path, program: str) -> list[psutil.Process]:
+    """Return the processes of that name whose working directory is `directory`."""
+    path = str(directory.resolve())
     named = [one for one in psutil.process_iter(["name"]) if one.info["name"] == program]
-    return [process for process in named if _cwd(process) == place]
+    return [process for process in named if _cwd(process) == path]
 
 
 def _cwd(process: psutil.Process) -> str:
-    """Where it works; nothing if it is gone, somebody else's, or deeper than the system can tell."""
+    """Return its working directory; empty if it is gone, another user's, or its path is too long."""
     try:
         return process.cwd()
     except (psutil.Error, OSError):

@@ -18,7 +18,7 @@ def replace_private(path: Path, text: str) -> None:
 
 
 def create_private(path: Path, text: str) -> bool:
-    """Write a new file like `replace_private`; False if there is one already, which then stays."""
+    """Write a new file like `replace_private`; false if there is one already, which then stays."""
     with _written_beside(path, text) as temporary:
         try:
             os.link(temporary, path)
@@ -28,11 +28,11 @@ def create_private(path: Path, text: str) -> bool:
 
 
 def make_private_directory(path: Path) -> None:
-    """Create `path` (0700) or accept it if it is ours and closed to others."""
+    """Create `path` (0700), or accept it if it belongs to this user and is closed to others."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()
-    # lstat: in a shared directory somebody may have put a link here before us.
+    # lstat: in a shared directory another user may have put a link here before.
     if not path.is_dir() or path.is_symlink():
         raise EmbeddedError(f"{path} must be a directory")
     if found.st_uid != os.geteuid():
@@ -46,7 +46,7 @@ def make_private_directory(path: Path) -> None:
 
 @contextlib.contextmanager
 def _written_beside(path: Path, text: str) -> Iterator[Path]:
-    """A synced temporary file (0600) in the directory of `path`, removed if still there."""
+    """Write a synced temporary file (0600) in the directory of `path`; remove it if it still exists."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -1,4 +1,4 @@
-"""An embedded Valkey for the entries of runs: on loopback, in memory only, never the broker."""
+"""An embedded Valkey as the run cache: on loopback, in memory only, never the broker."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAX_MEMORY = "128mb"
 
 
 class EmbeddedRunCache(ValkeyServer):
-    """Runs reach it over TCP as users that the worker makes; the password is the worker's alone.
+    """Runs reach it over TCP as users that the worker issues; only the worker has the password.
 
-    Nothing is kept: entries and users of runs are gone with the process, and a run that goes on
+    Nothing is persisted: keys and users of runs are gone with the process, and a run that goes on
     finds its password refused.
     """
 
@@ -26,7 +26,7 @@ class EmbeddedRunCache(ValkeyServer):
 
     @property
     def address(self) -> str:
-        """Where it listens, fit to be shown."""
+        """The address that it listens on, without the password."""
         return f"{LOOPBACK}:{self._port.number}"
 
     @property
@@ -35,13 +35,13 @@ class EmbeddedRunCache(ValkeyServer):
         return f"redis://:{self._secrets.run_cache_password}@{self.address}/0"
 
     def settings(self) -> Mapping[str, str]:
-        """A port that is ours, a bound on memory, and no word of it on disk."""
+        """Return a reserved port, a limit on memory, and no persistence."""
         return {
             "bind": LOOPBACK,
             "port": str(self._port.number),
             "requirepass": quoted(self._secrets.run_cache_password),
             "maxmemory": MAX_MEMORY,
-            # To make room is to take another run's entries, unnoticed; a full cache refuses instead.
+            # An eviction would silently delete another run's keys; a full cache refuses instead.
             "maxmemory-policy": "noeviction",
             "appendonly": "no",
         }

@@ -15,7 +15,7 @@ from orchestrator.embedded.private_files import create_private, replace_private
 
 
 def _password() -> str:
-    """URL-safe, so that it needs no quoting in a connection URL, SQL or a configuration file."""
+    """Return a password that needs no quoting in a connection URL, SQL or a configuration file."""
     return secrets.token_urlsafe(24)
 
 
@@ -47,7 +47,7 @@ class Secrets:
 
 
 def load_secrets(path: Path) -> Secrets:
-    """The secrets kept in `path` (0600), generated on first use; later additions are filled in."""
+    """Return the secrets in `path` (0600), generated on first use; missing ones are added."""
     close_to_others()
     if not path.exists():
         create_private(path, _encode(Secrets()))

@@ -28,23 +28,23 @@ class EmbeddedServers:
         self._postgres_settings = postgres_settings
 
     def prepare(self) -> None:
-        """Make directories, secrets, cluster and configuration, as far as they are missing."""
+        """Create directories, secrets, cluster and configuration where they are missing."""
         self.paths.prepare()
         self.postgres.prepare()
         self.valkey.prepare()
         self.run_cache.prepare()
 
     def children(self) -> list[ServerProcess]:
-        """The servers for the supervisor; each is ready when it answers."""
+        """Return the servers for the supervisor; each is ready when it answers."""
         return [self.postgres.child(), self.valkey.child(), self.run_cache.child()]
 
     def bootstrap(self) -> None:
-        """Create database and roles, or set them right; needs a running PostgreSQL."""
+        """Create database and roles, or correct them; needs a running PostgreSQL."""
         self.postgres.bootstrap()
 
     @cached_property
     def secrets(self) -> Secrets:
-        """What was generated for this stack; valid after `prepare`, like everything below."""
+        """The generated secrets of this stack; valid after `prepare`, like everything below."""
         return load_secrets(self.paths.secrets_file)
 
     @cached_property
@@ -83,7 +83,7 @@ class EmbeddedServers:
 
     @property
     def redis_url(self) -> str:
-        """Of the broker's administrator, in the form `unix://:password@/path`."""
+        """The URL of the broker's administrator: `unix://:password@/path`."""
         return self.valkey.url
 
     def redis_url_of(self, user: str) -> str:

@@ -1,4 +1,4 @@
-"""What runs: a file for `status` and `down`, and the lock that keeps a second stack away."""
+"""The state of a running stack: a file for `status` and `down`, and the lock against a second stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 from orchestrator.embedded.errors import AlreadyRunning, EmbeddedError
 from orchestrator.embedded.private_files import replace_private
 
-# The kernel tells start times relative to boot, whose wall-clock time shifts when NTP corrects it.
+# The kernel gives start times relative to boot, whose wall-clock time shifts when NTP corrects it.
 START_TIME_TOLERANCE = 2.0  # seconds
 
 
@@ -30,14 +30,16 @@ class StackState:
     docs_url: str = ""
     flower_url: str = ""
     cache_address: str = ""
-    # What a process started by hand beside the stack needs, credentials as files; orchestrator.env reads it.
+    # For processes that are started by hand beside the stack, credentials as files; orchestrator.env reads it.
     environment: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, int] = field(default_factory=dict)
-    nodes: Mapping[str, str] = field(default_factory=dict)  # what runs call the workers among them
+    nodes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the node names of the workers among them
 
     @property
     def is_alive(self) -> bool:
-        """Whether that very process runs, not merely one that got its pid."""
+        """True if that same process runs, and not another one with its pid."""
         try:
             process = psutil.Process(self.pid)
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -48,17 +50,17 @@ class StackState:
 
 
 def own_start_time() -> float:
-    """`started_at` of the calling process."""
+    """Return `started_at` of the calling process."""
     return psutil.Process().create_time()
 
 
 def write_state(path: Path, state: StackState) -> None:
-    """Publish `state` (0600; it tells where credentials lie)."""
+    """Write `state` (0600; it has the paths of credentials)."""
     replace_private(path, json.dumps(asdict(state), indent=2) + "\n")
 
 
 def read_running(path: Path) -> StackState | None:
-    """The stack described in `path` if its supervisor is alive; raises if the stack is somebody else's."""
+    """Return the stack described in `path` if its supervisor is alive; raise if it is another user's."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         state = StackState(**content)
@@ -73,7 +75,7 @@ def read_running(path: Path) -> StackState | None:
 
 
 def remove_state(path: Path) -> None:
-    """Forget the stack; no error if there was none."""
+    """Remove the file; no error if there is none."""
     path.unlink(missing_ok=True)
 
 

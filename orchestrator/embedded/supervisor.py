@@ -1,4 +1,4 @@
-"""Starts children, restarts those that crash, and stops them all in reverse order.
+"""The supervisor: starts children, restarts those that crash, and stops all in reverse order.
 
 Timing: a long-running loop in the main thread. Model: sync, single-threaded; signals only raise or set a flag.
 Guarantee: at-least-once; a child runs until it is stopped, and all end with the supervisor.
@@ -34,7 +34,7 @@ class StopRequested(KeyboardInterrupt):
 
 @dataclass
 class _Watched:
-    """A child and what has become of it; without a process it waits for `restart_at`, if ever."""
+    """A child and its state; without a process it waits for `restart_at`, if it is restarted at all."""
 
     child: ServerProcess
     process: ChildProcess | None = None
@@ -45,13 +45,13 @@ class _Watched:
 
 
 def restart_delay(crashes: int) -> float:
-    """How long to wait after that many crashes in a row."""
+    """Return the delay after that many crashes in a row."""
     return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(crashes - 1, 10))
 
 
 class Supervisor:
-    """For the main thread only: the kernel counts the end of the *thread* that started a child as
-    the parent's death.
+    """Supervises children, in the main thread only: for the kernel, the end of the *thread* that
+    started a child is the parent's death.
 
     `with Supervisor(logs) as supervisor:` takes the signals: the first raises `StopRequested`
     wherever the block is, and leaving the block stops everything. `start`, `poll` and `stop_all`
@@ -85,7 +85,7 @@ class Supervisor:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The running children."""
+        """The pids of the running children, by name."""
         return {one.child.name: one.process.pid for one in self._watched if one.process}
 
     def start(self, *children: ServerProcess) -> None:
@@ -99,7 +99,7 @@ class Supervisor:
             starting.append((watched, self._spawn(watched)))
         while True:
             for watched, process in starting:
-                if reason := self._look_at(watched, process):
+                if reason := self._update(watched, process):
                     self._watched.remove(watched)
                     name = watched.child.name
                     raise ChildFailed(name, reason, log_tail(self._logs, name))
@@ -109,12 +109,12 @@ class Supervisor:
             time.sleep(POLL_INTERVAL / 2)
 
     def poll(self) -> None:
-        """Take note of children that ended or became ready and restart what is due."""
+        """Note which children ended or became ready, and restart those that are due."""
         for watched in self._watched:
             if watched.process is None:
                 if watched.restart_at is not None and time.monotonic() >= watched.restart_at:
                     self._spawn(watched)
-            elif reason := self._look_at(watched, watched.process):
+            elif reason := self._update(watched, watched.process):
                 self._schedule_restart(watched, reason)
 
     def run(self) -> None:
@@ -145,11 +145,11 @@ class Supervisor:
             watched.started = time.monotonic()
             watched.ready = False
             watched.restart_at = None
-        self._tell(watched.child, f"started (pid {process.pid})")
+        self._report(watched.child, f"started (pid {process.pid})")
         return process
 
-    def _look_at(self, watched: _Watched, process: ChildProcess) -> str:
-        """Take note of a running child's state; the answer says why it is gone, if it is."""
+    def _update(self, watched: _Watched, process: ChildProcess) -> str:
+        """Update a running child's state; return why it is gone, empty if it is not."""
         child, age = watched.child, time.monotonic() - watched.started
         if process.has_ended():
             status = process.reap()
@@ -159,7 +159,7 @@ class Supervisor:
             watched.crashes = 0 if age > HEALTHY_AFTER else watched.crashes
         elif child.ready is None or child.ready():
             watched.ready = True
-            self._tell(child, "ready")
+            self._report(child, "ready")
         elif age > child.ready_timeout:
             self._end(watched)
             return f"was not ready within {child.ready_timeout:g} s"
@@ -167,22 +167,22 @@ class Supervisor:
 
     def _schedule_restart(self, watched: _Watched, reason: str) -> None:
         if not watched.child.restart:
-            self._tell(watched.child, reason)
+            self._report(watched.child, reason)
             return
         watched.crashes += 1
         delay = restart_delay(watched.crashes)
         watched.restart_at = time.monotonic() + delay
-        self._tell(watched.child, f"{reason}, restart in {delay:g} s")
+        self._report(watched.child, f"{reason}, restart in {delay:g} s")
 
     def _end(self, watched: _Watched) -> None:
         if watched.process is None:
             return
         outcome = watched.process.end(hastened=lambda: self._hastened)
         watched.process = None
-        self._tell(watched.child, outcome)
+        self._report(watched.child, outcome)
 
-    def _tell(self, child: ServerProcess, what: str) -> None:
-        # A terminal that went away must not keep us from stopping the children.
+    def _report(self, child: ServerProcess, what: str) -> None:
+        # A closed terminal must not keep the children from being stopped.
         with contextlib.suppress(OSError):
             if self._on_event:
                 self._on_event(child.name, what)
@@ -192,7 +192,7 @@ class Supervisor:
             raise RuntimeError("a supervisor works in the main thread")
         former = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Under nohup the end of the terminal is no reason to stop.
+            # Under nohup, closing the terminal must not stop the stack.
             if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             former[number] = signal.signal(number, self._on_signal)
@@ -204,7 +204,7 @@ class Supervisor:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._stopping:
-            # Only the impatience of a human hastens: a service manager may repeat its SIGTERM.
+            # Only Ctrl-C hastens: a service manager may repeat its SIGTERM.
             self._hastened |= number == signal.SIGINT
         elif self._signals_deferred:
             self._signal_pending = True
@@ -213,7 +213,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _deferring_signals(self) -> Iterator[None]:
-        """Between fork and the note of the child no exception may come in."""
+        """Defer signals: between the fork and the record of the child no exception may be raised."""
         self._signals_deferred = True
         try:
             yield

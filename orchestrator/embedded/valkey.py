@@ -13,7 +13,7 @@ from orchestrator.embedded.valkey_server import ValkeyServer, quoted
 
 
 class EmbeddedValkey(ValkeyServer):
-    """The platform's own: no run ever learns of it. Each kind of process has a user of its own."""
+    """The platform's own Valkey, unknown to runs; each kind of process has its own user."""
 
     def __init__(self, paths: EmbeddedPaths, secrets: Secrets, *, durable: bool = True) -> None:
         super().__init__("valkey", paths.valkey)
@@ -27,7 +27,7 @@ class EmbeddedValkey(ValkeyServer):
 
     @property
     def url(self) -> str:
-        """The administrator's, as redis-py wants it: `unix://:password@/path`.
+        """The administrator's URL for redis-py: `unix://:password@/path`.
 
         Kombu (Celery, Flower) takes the same URL with the scheme `redis+socket`; another database
         than 0 is `?db=1` for redis-py and `?virtual_host=1` for Kombu.
@@ -35,22 +35,22 @@ class EmbeddedValkey(ValkeyServer):
         return self._url("", self._secrets.valkey_password)
 
     def url_of(self, user: str) -> str:
-        """The address for one of the users in `orchestrator.broker_users`."""
+        """Return the URL of one of the users in `orchestrator.broker_users`."""
         return self._url(user, self._passwords[user])
 
     def settings(self) -> Mapping[str, str]:
-        """A Unix socket, and nothing lost."""
+        """Return a Unix socket, and persistence."""
         return {
             "port": "0",
             "unixsocket": quoted(str(self.socket)),
             "unixsocketperm": "700",
             "requirepass": quoted(self._secrets.valkey_password),
-            "maxmemory-policy": "noeviction",  # a broker that drops messages is none
+            "maxmemory-policy": "noeviction",  # a broker must not drop messages
             "appendonly": "yes" if self._durable else "no",
         }
 
     def users(self) -> Sequence[str]:
-        """The lines of the configuration that make them."""
+        """Return the lines of the configuration that create the users."""
         return [line(user, f">{password}") for user, password in self._passwords.items()]
 
     @property

@@ -1,6 +1,6 @@
-"""What the two embedded Valkeys, broker and run cache, have in common.
+"""The base of the two embedded Valkeys, broker and run cache.
 
-Timing: before the server is started, and whenever the supervisor asks whether it is ready. Model: sync.
+Timing: before the server is started, and whenever the supervisor checks whether it is ready. Model: sync.
 Guarantee: idempotent; the configuration is written anew at each start.
 Failure: a predecessor that does not end is raised; a server that does not answer is not ready; nothing is tried twice.
 """
@@ -36,14 +36,14 @@ class ValkeyServer(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The administrator's address, password included, as redis-py wants it."""
+        """The administrator's URL for redis-py, password included."""
 
     @abstractmethod
     def settings(self) -> Mapping[str, str]:
-        """What this instance has of its own in the configuration; texts are `quoted`."""
+        """Return the instance's own settings; texts are `quoted`."""
 
     def users(self) -> Sequence[str]:
-        """The lines of the configuration that make users beside the administrator."""
+        """Return the lines of the configuration that create users beside the administrator."""
         return ()
 
     def prepare(self) -> None:
@@ -59,11 +59,11 @@ class ValkeyServer(ABC):
         replace_private(self._config, "".join(f"{line}\n" for line in lines))
 
     def command(self) -> list[str]:
-        """The argv that runs the server in the foreground."""
+        """Return the argv that runs the server in the foreground."""
         return [str(_binary()), str(self._config)]
 
     def child(self) -> ServerProcess:
-        """The server as the supervisor runs it."""
+        """Return the server process, for the supervisor."""
         return ServerProcess(
             name=self._name,
             argv=tuple(self.command()),
@@ -77,11 +77,11 @@ class ValkeyServer(ABC):
         )
 
     def is_ready(self) -> bool:
-        """Whether the server answers and has loaded its data."""
+        """Say whether the server answers and has loaded its data."""
         try:
             retry = Retry(
                 NoBackoff(), 0
-            )  # the supervisor asks again, and looks at others meanwhile
+            )  # the supervisor checks again, and checks others meanwhile
             with redis.Redis.from_url(self.url, socket_timeout=5, retry=retry) as client:
                 return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):
@@ -93,7 +93,7 @@ class ValkeyServer(ABC):
 
 
 def quoted(text: str) -> str:
-    """A text as the configuration file wants it."""
+    """Return a text quoted for the configuration file."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -1,4 +1,4 @@
-"""Where pip has put the packages whose binaries we run."""
+"""The installed packages whose binaries the embedded servers run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from orchestrator.embedded.errors import EmbeddedError
 
 
 def find_package(name: str) -> Path:
-    """The directory of an installed package, without importing it: we use only its binaries."""
+    """Return the directory of an installed package, without importing it: only its binaries are used."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(

@@ -1,10 +1,10 @@
-"""The five tests of NORP-006, section 9.1: what each demands, and whether what was observed is that. Pure."""
+"""The demands of the five tests of NORP-006, section 9.1, and the verdict on what was observed. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.norp.observations import RunSeen, overlap_s
+from orchestrator.norp.observations import ObservedRun, overlap_s
 
 TITLES = {
     1: "Execution Isolation",
@@ -18,7 +18,7 @@ NODES = 3  # of the pooling test
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """One demand, whether it holds, and what shows it."""
+    """One demand, its verdict, and the facts that show it."""
 
     demand: str
     holds: bool
@@ -27,34 +27,36 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What became of one test, with one resource at one level."""
+    """The outcome of one test, with one resource at one level."""
 
     test: int
     resource: str
     level: str
     evidence: tuple[Evidence, ...]
-    runs: tuple[RunSeen, ...] = ()
+    runs: tuple[ObservedRun, ...] = ()
 
     @property
     def title(self) -> str:
-        """As the specification calls it."""
+        """The title in the specification."""
         return TITLES[self.test]
 
     @property
     def holds(self) -> bool:
-        """Whether every demand holds; no evidence proves nothing."""
+        """True if every demand holds; no evidence proves nothing."""
         return bool(self.evidence) and all(one.holds for one in self.evidence)
 
 
-def execution_isolation(first: RunSeen, second: RunSeen, *, level: str) -> tuple[Evidence, ...]:
-    """Test 1: two runs of the same workflow at the same time."""
+def execution_isolation(
+    first: ObservedRun, second: ObservedRun, *, level: str
+) -> tuple[Evidence, ...]:
+    """Judge test 1: two runs of the same workflow at the same time."""
     return (
         _ended("succeeded", (first, second), level),
         _evidence(
             "exec_1 resources ≠ exec_2 resources",
-            _apart(first.held, second.held),
-            exec_1=sorted(first.held),
-            exec_2=sorted(second.held),
+            _apart(first.resource_ids, second.resource_ids),
+            exec_1=sorted(first.resource_ids),
+            exec_2=sorted(second.resource_ids),
         ),
         _evidence(
             "No shared connection or client detected",
@@ -67,9 +69,9 @@ def execution_isolation(first: RunSeen, second: RunSeen, *, level: str) -> tuple
     )
 
 
-def pooling(run: RunSeen, *, level: str) -> tuple[Evidence, ...]:
-    """Test 2: three nodes of one run with the same resource."""
-    handles = [entry for entry in run.ledger if entry.resource_id in run.handles]
+def pooling(run: ObservedRun, *, level: str) -> tuple[Evidence, ...]:
+    """Judge test 2: three nodes of one run with the same resource."""
+    handles = [record for record in run.records if record.resource_id in run.handles]
     used_by = [use.step for use in run.uses]
     opened = handles[0] if handles else None
     return (
@@ -77,8 +79,8 @@ def pooling(run: RunSeen, *, level: str) -> tuple[Evidence, ...]:
         _evidence(
             "Only 1 connection created (not 3)",
             run.is_seen and len(run.connection_ids) == 1 and len(handles) == 1,
-            far_side=sorted(run.connection_ids),
-            ledger=[entry.resource_id for entry in handles],
+            server=sorted(run.connection_ids),
+            ledger=[record.resource_id for record in handles],
         ),
         _evidence(
             "All 3 nodes use same connection handle",
@@ -103,9 +105,9 @@ def pooling(run: RunSeen, *, level: str) -> tuple[Evidence, ...]:
 
 
 def reuse_rejection(
-    first: RunSeen, second: RunSeen, asking: RunSeen, *, level: str
+    first: ObservedRun, second: ObservedRun, asking: ObservedRun, *, level: str
 ) -> tuple[Evidence, ...]:
-    """Test 3: a run after another; `asking` is a third one, which asked for the first one's handle by its id."""
+    """Judge test 3: one run after another; `asking` is a third, which asked for the first one's handle by its id."""
     return (
         _ended("succeeded", (first, second), level),
         _evidence(
@@ -118,15 +120,16 @@ def reuse_rejection(
         ),
         _evidence(
             "W2 creates new resource R2",
-            second.is_seen and bool(second.handles - first.held),
+            second.is_seen and bool(second.handles - first.resource_ids),
             R2=sorted(second.connection_ids),
             handle=sorted(second.handles),
         ),
         _evidence(
             "No cross-execution reuse",
-            _apart(first.held, second.held) and _seen_apart(first, second),
+            _apart(first.resource_ids, second.resource_ids) and _seen_apart(first, second),
             shared=sorted(
-                (first.held & second.held) | (first.connection_ids & second.connection_ids)
+                (first.resource_ids & second.resource_ids)
+                | (first.connection_ids & second.connection_ids)
             ),
         ),
         _evidence(
@@ -140,8 +143,10 @@ def reuse_rejection(
     )
 
 
-def failure_cleanup(failed: RunSeen, overdue: RunSeen, *, level: str) -> tuple[Evidence, ...]:
-    """Test 4: a run whose second node raises, and one whose second node runs out of time."""
+def failure_cleanup(
+    failed: ObservedRun, overdue: ObservedRun, *, level: str
+) -> tuple[Evidence, ...]:
+    """Judge test 4: a run whose second node raises, and one whose second node runs out of time."""
     evidence = [_ended("failed", (failed,), level, demand="Execution marked as FAILED")]
     evidence += _cleaned(failed, "node 2 raises")
     evidence.append(_ended("timed_out", (overdue,), level, demand="Timeout ends the execution"))
@@ -150,9 +155,9 @@ def failure_cleanup(failed: RunSeen, overdue: RunSeen, *, level: str) -> tuple[E
 
 
 def tenant_and_execution(
-    first: RunSeen, second: RunSeen, other: RunSeen | None, *, level: str
+    first: ObservedRun, second: ObservedRun, other: ObservedRun | None, *, level: str
 ) -> tuple[Evidence, ...]:
-    """Test 5: two workflows of one tenant, and one of another tenant where there is one to compare with."""
+    """Judge test 5: two workflows of one tenant, and one of another tenant if there is one."""
     runs = (first, second, other) if other else (first, second)
     evidence = [
         _ended("succeeded", runs, level),
@@ -164,12 +169,12 @@ def tenant_and_execution(
         _evidence(
             "No sharing despite same tenant",
             first.tenant == second.tenant
-            and _apart(first.held, second.held)
+            and _apart(first.resource_ids, second.resource_ids)
             and _seen_apart(first, second),
             tenant=first.tenant,
             exec_1=sorted(first.connection_ids),
             exec_2=sorted(second.connection_ids),
-            credentials=sorted({*first.issued, *second.issued}),
+            credentials=sorted({*first.credentials, *second.credentials}),
         ),
     ]
     if other:
@@ -180,13 +185,13 @@ def tenant_and_execution(
                 not same,
                 tenant=other.tenant,
                 exec_3=sorted(other.connection_ids),
-                credentials=sorted(other.issued),
+                credentials=sorted(other.credentials),
             )
         )
     return tuple(evidence)
 
 
-def _cleaned(run: RunSeen, when: str) -> list[Evidence]:
+def _cleaned(run: ObservedRun, when: str) -> list[Evidence]:
     return [
         _evidence(
             f"Connection closed ({when})",
@@ -203,7 +208,7 @@ def _cleaned(run: RunSeen, when: str) -> list[Evidence]:
     ]
 
 
-def _ended(state: str, runs: Sequence[RunSeen], level: str, *, demand: str = "") -> Evidence:
+def _ended(state: str, runs: Sequence[ObservedRun], level: str, *, demand: str = "") -> Evidence:
     return _evidence(
         demand or f"{len(runs)} of {len(runs)} runs succeed",
         all((run.state, run.level) == (state, level) for run in runs),
@@ -213,25 +218,29 @@ def _ended(state: str, runs: Sequence[RunSeen], level: str, *, demand: str = "")
 
 
 def _apart(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Whether both have something, and nothing in common."""
+    """Say whether both have something, and nothing in common."""
     return bool(first) and bool(second) and not first & second
 
 
-def _seen_apart(first: RunSeen, second: RunSeen) -> bool:
+def _seen_apart(first: ObservedRun, second: ObservedRun) -> bool:
     seen = first.is_seen and second.is_seen
     return seen and _apart(first.connection_ids, second.connection_ids)
 
 
-def _apart_from(other: RunSeen, run: RunSeen) -> bool:
-    return other.tenant != run.tenant and _apart(other.held, run.held) and _seen_apart(other, run)
+def _apart_from(other: ObservedRun, run: ObservedRun) -> bool:
+    return (
+        other.tenant != run.tenant
+        and _apart(other.resource_ids, run.resource_ids)
+        and _seen_apart(other, run)
+    )
 
 
-def _marks(run: RunSeen) -> list[str]:
-    return [connection.mark for connection in run.connections]
+def _marks(run: ObservedRun) -> list[str]:
+    return [connection.tag for connection in run.connections]
 
 
-def _ledger(run: RunSeen) -> str:
-    how = ", ".join(sorted({entry.ended or "open" for entry in run.ledger})) or "empty"
+def _ledger(run: ObservedRun) -> str:
+    how = ", ".join(sorted({record.ended or "open" for record in run.records})) or "empty"
     return f"{run.allocated} allocated, {run.disposed} gone ({how})"
 
 

@@ -1,4 +1,4 @@
-"""What was observed of a probe's run: by its nodes, by the ledger and, above all, by the far side. Pure."""
+"""Observations of a probe's run: by its nodes, by its resource records and, above all, by the remote server. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,39 +7,39 @@ from isolane.tags import tag
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Use:
-    """What a node says of the handle that it was given."""
+class ObservedUse:
+    """A node's report of the handle that it was given."""
 
     step: str
     resource_id: str
-    connection_id: str  # as the far side calls it; nothing where it tells its clients no id
+    connection_id: str  # as the remote server calls it; empty where clients get no id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LedgerEntry:
-    """A row of the run's ledger."""
+class ObservedRecord:
+    """One resource record of the run."""
 
     resource_id: str
     type: str
-    step: str  # that opened it; nothing if the context did
+    step: str  # the step that opened it; empty if the context did
     epoch: int
-    ended: str  # how; nothing while it is open
+    ended: str  # how it ended; empty while it is open
     seconds: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedConnection:
-    """What the far side saw of a connection, and when by the observer's clock."""
+    """A connection as the remote server saw it, and when by the observer's clock."""
 
     id: str
-    mark: str  # what it says of itself there
+    tag: str  # that the client has set
     user: str  # that it logged in as
     seen_from: float
     seen_until: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunSeen:
+class ObservedRun:
     """One run, after its end."""
 
     execution_id: str
@@ -47,16 +47,16 @@ class RunSeen:
     level: str
     state: str
     code: str
-    uses: tuple[Use, ...]
-    ledger: tuple[LedgerEntry, ...]
+    uses: tuple[ObservedUse, ...]
+    records: tuple[ObservedRecord, ...]
     connections: tuple[ObservedConnection, ...]
-    issued: tuple[str, ...]  # users and roles that the far side had for it
-    left: tuple[str, ...]  # of them and of its keys, when the run was first seen to have ended
-    gone_s: float | None  # after that, until its last connection was gone; None if it never was
+    credentials: tuple[str, ...]  # users and roles that the remote server had for it
+    left: tuple[str, ...]  # of these and of its keys, when the run was first seen to have ended
+    gone_s: float | None  # from then until its last connection was gone; None if it never was
 
     @property
     def name(self) -> str:
-        """As people know it."""
+        """The id as people know it."""
         return f"exec_{self.execution_id}"
 
     @property
@@ -65,56 +65,57 @@ class RunSeen:
         return frozenset(use.resource_id for use in self.uses)
 
     @property
-    def held(self) -> frozenset[str]:
-        """Everything that it ever had: by its nodes, its ledger and the far side."""
-        return self.handles | {entry.resource_id for entry in self.ledger} | set(self.issued)
+    def resource_ids(self) -> frozenset[str]:
+        """Every resource that it ever had: by its nodes, its records and the remote server."""
+        recorded = {record.resource_id for record in self.records}
+        return self.handles | recorded | set(self.credentials)
 
     @property
     def connection_ids(self) -> frozenset[str]:
-        """Every connection that the far side saw, or that a node was told of."""
-        told = {use.connection_id for use in self.uses if use.connection_id}
-        return frozenset(told | {connection.id for connection in self.connections})
+        """Every connection that the remote server saw, or that a node was told of."""
+        used = {use.connection_id for use in self.uses if use.connection_id}
+        return frozenset(used | {connection.id for connection in self.connections})
 
     @property
     def is_seen(self) -> bool:
-        """Whether the far side saw all that its nodes used: without that, nothing is proved."""
+        """True if the remote server saw all that its nodes used: without that, nothing is proved."""
         seen = {connection.id for connection in self.connections}
         return bool(seen) and seen == self.connection_ids
 
     @property
     def is_tagged(self) -> bool:
-        """Whether every connection said whose it is: the tenant's and the execution's."""
-        marks = [
+        """True if every connection carried the tenant's and the execution's id."""
+        tags = [
             tag(tenant_id=self.tenant, execution_id=self.execution_id, epoch=epoch)
-            for epoch in {entry.epoch for entry in self.ledger}
+            for epoch in {record.epoch for record in self.records}
         ]
         return bool(self.connections) and all(
-            any(mark in connection.mark for mark in marks) for connection in self.connections
+            any(expected in connection.tag for expected in tags) for connection in self.connections
         )
 
     @property
     def is_gone(self) -> bool:
-        """Whether the far side has nothing of it any more."""
+        """True if the remote server has nothing of it any more."""
         return not self.left and self.gone_s is not None
 
     @property
     def allocated(self) -> int:
-        """How much its ledger says came to be."""
-        return sum(entry.ended != "failed" for entry in self.ledger)
+        """The number of its recorded resources that came to be."""
+        return sum(record.ended != "failed" for record in self.records)
 
     @property
     def disposed(self) -> int:
-        """How much of that its ledger says is gone."""
-        return sum(entry.ended not in {"", "failed"} for entry in self.ledger)
+        """The number of these that are gone, by their records."""
+        return sum(record.ended not in {"", "failed"} for record in self.records)
 
     @property
     def is_clean(self) -> bool:
-        """Whether its ledger balances, and is not empty."""
+        """True if all that was allocated is gone, and there was something."""
         return 0 < self.allocated == self.disposed
 
 
-def overlap_s(first: RunSeen, second: RunSeen) -> float:
-    """How long both were connected at the same time."""
+def overlap_s(first: ObservedRun, second: ObservedRun) -> float:
+    """Return how long both were connected at the same time."""
     if not first.connections or not second.connections:
         return 0.0
     since = max(_since(run.connections) for run in (first, second))

@@ -1,4 +1,4 @@
-"""The blueprints that the tests run: of built-in nodes only, so that every deployment has them. Pure."""
+"""The blueprints that the tests run: of built-in nodes only, which every deployment has. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from tenants.scope import TenantRef
 PREFIX = "norp."
 RESOURCE = "probed"
 CACHE = "cache"
-HOLD_S = 0.5  # so that an observer at the far side surely sees the connection
+HOLD_S = 0.5  # so that the watcher surely sees the connection
 HOLD_EACH_S = 0.25  # of several nodes
 TIMEOUT = "500ms"
 FOREVER_S = 30.0
@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbedDefinition:
-    """The definition that is probed, of whose tenant it is."""
+    """The definition that is probed, and its tenant."""
 
     tenant: TenantRef
     definition: str
@@ -26,18 +26,18 @@ class ProbedDefinition:
 
 
 def one_node(subject: ProbedDefinition, level: str, name: str = "one") -> Document:
-    """Opens the resource and holds it; a cache gets an entry, too."""
+    """Return a probe that opens the resource and holds it; in a cache it also sets a key."""
     return _document(subject, level, name, _check("n1", hold_s=HOLD_S))
 
 
 def several_nodes(subject: ProbedDefinition, level: str) -> Document:
-    """Every node asks for the same resource."""
+    """Return a probe whose nodes all use the same resource."""
     checks = [_check(f"n{number}", hold_s=HOLD_EACH_S) for number in range(1, NODES + 1)]
     return _document(subject, level, "several", *checks, entry=False)
 
 
 def asking(subject: ProbedDefinition, level: str) -> Document:
-    """Asks for a resource by whatever the run is given."""
+    """Return a probe that asks for the resource named by its input."""
     given = {
         "type": "object",
         "required": ["resource"],
@@ -48,13 +48,13 @@ def asking(subject: ProbedDefinition, level: str) -> Document:
 
 
 def failing(subject: ProbedDefinition, level: str) -> Document:
-    """The second node raises: no resource is declared under a handle's id."""
+    """Return a probe whose second node raises: no resource is declared under a handle's id."""
     second = _check("n2", resource="${steps.n1.resource_id}")
     return _document(subject, level, "failing", _check("n1", hold_s=HOLD_S), second)
 
 
 def overdue(subject: ProbedDefinition, level: str) -> Document:
-    """The second node does not end in its time."""
+    """Return a probe whose second node exceeds its timeout."""
     second = {**_check("n2", hold_s=FOREVER_S), "timeout": TIMEOUT}
     return _document(subject, level, "overdue", _check("n1", hold_s=HOLD_EACH_S), second)
 

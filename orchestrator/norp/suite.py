@@ -1,6 +1,6 @@
-"""The five tests, run: which probes each needs, and in which order.
+"""The run of the five tests: the probes that each needs, and their order.
 
-Timing: request-time. Model: sync; runs that have to be there at the same time are submitted one right after the other.
+Timing: request-time. Model: sync; runs that must be active at the same time are submitted one right after the other.
 Guarantee: as the services'. Failure: bubble; what cannot be run is NotRun, what does not hold is a verdict.
 """
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from orchestrator.norp import criteria, probes
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
-from orchestrator.norp.far_sides import Opening
 from orchestrator.norp.observations import overlap_s
+from orchestrator.norp.observed_servers import ServerContext
+from orchestrator.norp.probe_runner import ProbeRunner
 from orchestrator.norp.probes import ProbedDefinition
-from orchestrator.norp.stand import Stand
 from orchestrator.norp.watcher import watching
 
 RUN_SECONDS = 60.0
@@ -22,11 +22,11 @@ Report = tuple[Evidence, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is tested: a definition, how to look at its far side, and another tenant's definition of the same."""
+    """A definition to test, how to observe its remote server, and another tenant's definition of the same."""
 
     name: str
     subject: ProbedDefinition
-    opening: Callable[[], Opening]
+    observe: Callable[[], ServerContext]
     other: ProbedDefinition | None = None
 
 
@@ -39,67 +39,70 @@ def run_tests(
     on_start: Callable[[int], None] = lambda _: None,
     run_seconds: float = RUN_SECONDS,
 ) -> Iterator[Verdict]:
-    """Run these tests one after the other; each verdict as soon as it is there."""
-    with watching(target.opening()) as watcher:
-        stand = Stand(watcher, level=level, requested_by=requested_by, run_seconds=run_seconds)
+    """Run these tests one after the other; yield each verdict as soon as it is known."""
+    with watching(target.observe()) as watcher:
+        runner = ProbeRunner(
+            watcher, level=level, requested_by=requested_by, run_seconds=run_seconds
+        )
         for test in tests:
             on_start(test)
-            stand.seen.clear()
-            evidence = _TESTS[test](stand, target)
+            runner.observed.clear()
+            evidence = _TESTS[test](runner, target)
             yield Verdict(
                 test=test,
                 resource=target.name,
                 level=level,
                 evidence=evidence,
-                runs=tuple(stand.seen),
+                runs=tuple(runner.observed),
             )
 
 
-def _execution_isolation(stand: Stand, target: Target) -> Report:
-    document = probes.one_node(target.subject, stand.level)
+def _execution_isolation(runner: ProbeRunner, target: Target) -> Report:
+    document = probes.one_node(target.subject, runner.level)
     for _ in range(TOGETHER_TRIES):
-        started = [stand.start(target.subject, document) for _ in range(2)]
-        first, second = map(stand.finish, started)
+        started = [runner.start(target.subject, document) for _ in range(2)]
+        first, second = map(runner.finish, started)
         if overlap_s(first, second):
             break
-    return criteria.execution_isolation(first, second, level=stand.level)
+    return criteria.execution_isolation(first, second, level=runner.level)
 
 
-def _pooling(stand: Stand, target: Target) -> Report:
-    run = stand.run(target.subject, probes.several_nodes(target.subject, stand.level))
-    return criteria.pooling(run, level=stand.level)
+def _pooling(runner: ProbeRunner, target: Target) -> Report:
+    run = runner.run(target.subject, probes.several_nodes(target.subject, runner.level))
+    return criteria.pooling(run, level=runner.level)
 
 
-def _reuse_rejection(stand: Stand, target: Target) -> Report:
-    subject, level = target.subject, stand.level
-    first = stand.run(subject, probes.one_node(subject, level))
-    second = stand.run(subject, probes.one_node(subject, level))
+def _reuse_rejection(runner: ProbeRunner, target: Target) -> Report:
+    subject, level = target.subject, runner.level
+    first = runner.run(subject, probes.one_node(subject, level))
+    second = runner.run(subject, probes.one_node(subject, level))
     wanted = next(iter(sorted(first.handles)), "none")
-    asking = stand.run(subject, probes.asking(subject, level), resource=wanted)
+    asking = runner.run(subject, probes.asking(subject, level), resource=wanted)
     return criteria.reuse_rejection(first, second, asking, level=level)
 
 
-def _failure_cleanup(stand: Stand, target: Target) -> Report:
-    subject, level = target.subject, stand.level
+def _failure_cleanup(runner: ProbeRunner, target: Target) -> Report:
+    subject, level = target.subject, runner.level
     documents = (probes.failing(subject, level), probes.overdue(subject, level))
-    started = [stand.start(subject, document) for document in documents]
-    failed, overdue = map(stand.finish, started)
+    started = [runner.start(subject, document) for document in documents]
+    failed, overdue = map(runner.finish, started)
     return criteria.failure_cleanup(failed, overdue, level=level)
 
 
-def _tenant_and_execution(stand: Stand, target: Target) -> Report:
+def _tenant_and_execution(runner: ProbeRunner, target: Target) -> Report:
     pairs = [(target.subject, "one"), (target.subject, "another")]
     if target.other is not None:
         pairs.append((target.other, "one"))
     started = [
-        stand.start(subject, probes.one_node(subject, stand.level, name)) for subject, name in pairs
+        runner.start(subject, probes.one_node(subject, runner.level, name))
+        for subject, name in pairs
     ]
-    first, second, *others = map(stand.finish, started)
+    first, second, *others = map(runner.finish, started)
     other = others[0] if others else None
-    return criteria.tenant_and_execution(first, second, other, level=stand.level)
+    return criteria.tenant_and_execution(first, second, other, level=runner.level)
 
 
-_TESTS: dict[int, Callable[[Stand, Target], Report]] = {
+_TESTS: dict[int, Callable[[ProbeRunner, Target], Report]] = {
     1: _execution_isolation,
     2: _pooling,
     3: _reuse_rejection,

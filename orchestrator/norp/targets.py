@@ -1,6 +1,6 @@
-"""What a live deployment can be tested with: its run cache always, and a tenant's database.
+"""The targets of the tests in a live deployment: its run cache always, and a tenant's database.
 
-Timing: request-time. Model: sync. Guarantee: idempotent; a definition that is there already is used.
+Timing: request-time. Model: sync. Guarantee: idempotent; a definition that exists already is used.
 Failure: bubble, as NotRun or the services' own errors: each names what is missing and the way out.
 """
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from django.conf import settings
 
-from orchestrator.norp.far_sides import postgres_side, run_cache_side
+from orchestrator.norp.observed_servers import observed_postgres, observed_run_cache
+from orchestrator.norp.probe_runner import NotRun
 from orchestrator.norp.probes import CACHE, ProbedDefinition
-from orchestrator.norp.stand import NotRun
 from orchestrator.norp.suite import Target
 from resources.addresses import host_and_port, policy_from_settings, resolve
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import definition
 from resources.services import secrets
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import DefinitionExists, create_definition
 from tenants.scope import TenantRef, tenant_scope
 
@@ -26,7 +26,7 @@ _DATABASE_PORT = 5432
 
 
 def require_cache() -> None:
-    """Refuse to begin without the far side that is always looked at."""
+    """Raise NotRun without a run cache, which is always tested."""
     if not settings.CACHE_URL:
         raise NotRun(
             "There is no run cache to test with: set ISOLANE_CACHE_URL, here and for the workers."
@@ -34,17 +34,17 @@ def require_cache() -> None:
 
 
 def cache_target(tenant: TenantRef, other: TenantRef | None, *, actor: str) -> Target:
-    """The run cache, by definitions of the tests' own."""
+    """Return the run cache as a target, by definitions of the tests' own."""
     return Target(
         name=CACHE,
         subject=_cache_of(tenant, actor),
         other=_cache_of(other, actor) if other else None,
-        opening=lambda: run_cache_side(settings.CACHE_URL),
+        observe=lambda: observed_run_cache(settings.CACHE_URL),
     )
 
 
 def database_target(tenant: TenantRef, name: str) -> Target:
-    """A tenant's own definition of a database, looked at by the login that it holds."""
+    """Return a tenant's own database definition as a target, observed with the definition's login."""
     with tenant_scope(tenant):
         found = definition(name)
         _require(found, DATABASE)
@@ -54,14 +54,16 @@ def database_target(tenant: TenantRef, name: str) -> Target:
     return Target(
         name=f"database {name}{minted}",
         subject=ProbedDefinition(tenant=tenant, definition=name, type=DATABASE),
-        opening=lambda: postgres_side(login),
+        observe=lambda: observed_postgres(login),
     )
 
 
 def _cache_of(tenant: TenantRef, actor: str) -> ProbedDefinition:
-    wanted = Wanted(name=CACHE_DEFINITION, type=CACHE, scope=DefinitionScope.EXECUTION.value)
+    cache = DefinitionInput(
+        name=CACHE_DEFINITION, type=CACHE, scope=DefinitionScope.EXECUTION.value
+    )
     try:
-        create_definition(tenant, wanted, actor=actor)
+        create_definition(tenant, cache, actor=actor)
     except DefinitionExists:
         with tenant_scope(tenant):
             _require(definition(CACHE_DEFINITION), CACHE)

@@ -7,7 +7,7 @@ from django import forms
 from foundation.errors import IsolaneError
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.resolvers.base import MIN_CHARACTERS
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.types import resource_types
 
 
@@ -40,11 +40,11 @@ class DefinitionForm(ServiceForm):
         types = [found.type for found in resource_types()]
         self.fields["type"] = forms.ChoiceField(choices=[(name, name) for name in types])
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> DefinitionInput:
         """Return the definition that was entered."""
         given = self.cleaned_data
         empty = {name: given[name] or {} for name in ("config", "secrets")}
-        return Wanted(**{**given, **empty})
+        return DefinitionInput(**{**given, **empty})
 
 
 class ChangeDefinitionForm(DefinitionForm):

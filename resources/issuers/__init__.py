@@ -1,1 +1,1 @@
-"""What makes, and takes away again, credentials of one placement at a far side; in the worker, never in a runtime."""
+"""Issuers: make and revoke the credentials of one placement at a remote server; in the worker, never in a runtime."""

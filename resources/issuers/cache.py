@@ -1,8 +1,8 @@
-"""A user of the run cache for one placement, who reaches the keys of that placement and no other.
+"""The issuer of run cache users: one user per placement, which can use that placement's keys and no others.
 
 Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time, never retried.
-Guarantee: idempotent; the user is made by one command, and gone with its connections before its keys are evicted.
-Failure: IssueError; what may be left is revoked again later. A cache that restarts has neither users nor keys.
+Guarantee: idempotent; the user is created by one command, and gone with its connections before its keys are evicted.
+Failure: IssueError; what may be left is revoked again later. A restarted cache has neither users nor keys.
 """
 
 import secrets
@@ -19,11 +19,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from isolane.protocol import Grant
-from resources.issuers.base import FAR_SECONDS, Ask, FarThing, IssueError, Issuer
+from resources.issuers.base import REMOTE_SECONDS, Credential, IssueError, Issuer, ResourceRequest
 
 USER = "cache.user"
 KEYS = "cache.keys"
-# Commands on named keys, and what a client says when it connects. Patterns do not bind commands that walk over keys.
+# Commands on named keys, and those of a connecting client. Key patterns do not restrict commands that scan keys.
 COMMANDS = (
     "get", "set", "del", "exists", "incrby", "expire", "pttl", "ping", "client|setname", "client|id", "hello", "auth",
 )  # fmt: skip
@@ -40,18 +40,18 @@ class CacheIssuer(Issuer):
     def __init__(self, url: str | None = None) -> None:
         self._url = url
 
-    def things(self, ask: Ask) -> Sequence[FarThing]:
-        """The keys, then the user: revoked in reverse, nobody writes keys any more when they are evicted."""
-        self._address()  # nothing is promised that could not be revoked
-        placement = f"exec:{ask.execution_id}:{ask.epoch}:{ask.definition}"
+    def plan(self, request: ResourceRequest) -> Sequence[Credential]:
+        """Return the keys, then the user: revoked in reverse, no key is written after the eviction."""
+        self._address()  # raises before anything is committed that could not be revoked
+        placement = f"exec:{request.execution_id}:{request.epoch}:{request.definition}"
         return (
-            FarThing(kind=KEYS, far_id=f"{placement}:", data={}),
-            FarThing(kind=USER, far_id=placement, data={}),
+            Credential(kind=KEYS, remote_id=f"{placement}:", data={}),
+            Credential(kind=USER, remote_id=placement, data={}),
         )
 
-    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
-        """Make the user; there are no keys before it writes some."""
-        names = {thing.kind: thing.far_id for thing in things}
+    def issue(self, request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
+        """Create the user; there are no keys before it writes some."""
+        names = {credential.kind: credential.remote_id for credential in credentials}
         password = secrets.token_urlsafe(32)
         url = self._address()
         with _administrator(url) as client:
@@ -73,15 +73,15 @@ class CacheIssuer(Issuer):
             "username": names[USER],
             "prefix": names[KEYS],
         }
-        return ask.grant(config={**ask.config, **place}, secrets={"password": password})
+        return request.grant(config={**request.config, **place}, secrets={"password": password})
 
-    def revoke(self, thing: FarThing) -> None:
+    def revoke(self, credential: Credential) -> None:
         """Delete the user, which ends its connections, or evict the keys."""
         with _administrator(self._address()) as client:
-            if thing.kind == USER:
-                client.acl_deluser(thing.far_id)
+            if credential.kind == USER:
+                client.acl_deluser(credential.remote_id)
             else:
-                _evict(client, thing.far_id)
+                _evict(client, credential.remote_id)
 
     def _address(self) -> str:
         url: str = settings.CACHE_URL if self._url is None else self._url
@@ -89,20 +89,20 @@ class CacheIssuer(Issuer):
             raise IssueError("there is no run cache; the operator sets ISOLANE_CACHE_URL to one.")
         if not url.startswith(("redis://", "rediss://")):
             raise IssueError(
-                "ISOLANE_CACHE_URL is no address over TCP, which runs need; use redis://:password@host:port."
+                "ISOLANE_CACHE_URL is not a TCP address, which runs need; use redis://:password@host:port."
             )
         return url
 
 
 @contextmanager
 def _administrator(url: str) -> Iterator["redis.Redis"]:
-    """A connection for one task; whatever redis-py raises inside leaves as IssueError."""
+    """Connect for one task; errors of redis-py are raised as IssueError."""
     client = redis.Redis.from_url(
         url,
         protocol=2,
         client_name="isolane-worker",
         socket_connect_timeout=_CONNECT_SECONDS,
-        socket_timeout=FAR_SECONDS - _CONNECT_SECONDS,
+        socket_timeout=REMOTE_SECONDS - _CONNECT_SECONDS,
         retry=Retry(NoBackoff(), 0),
     )
     try:
@@ -116,8 +116,8 @@ def _administrator(url: str) -> Iterator["redis.Redis"]:
 
 
 def _evict(client: "redis.Redis", prefix: str) -> None:
-    """Remove all keys that begin so; an unfinished walk is begun anew by the next try, with fewer keys."""
-    deadline = time.monotonic() + FAR_SECONDS - _CONNECT_SECONDS
+    """Delete all keys with this prefix; an unfinished scan is restarted by the next try, with fewer keys."""
+    deadline = time.monotonic() + REMOTE_SECONDS - _CONNECT_SECONDS
     cursor = -1
     while cursor:
         cursor, keys = client.scan(max(cursor, 0), match=f"{prefix}*", count=_BATCH)

@@ -1,9 +1,9 @@
-"""A PostgreSQL role for one placement, where the definition says `mint`.
+"""The issuer of PostgreSQL roles: one role per placement, where the definition has `mint`.
 
 Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time.
-Guarantee: idempotent; a role is made in one transaction, which a revocation waits for, so that none appears after it.
-No run holds a lock that its own revocation waits for longer than its sessions last.
-Failure: IssueError; the role that may be left is revoked again later, and after its `VALID UNTIL` nobody can log in.
+Guarantee: idempotent; a role is created in one transaction, which a revocation waits for, so that none appears later.
+No run can hold a lock that its own revocation waits for after its sessions have ended.
+Failure: IssueError; a role that may be left is revoked again later, and cannot log in after its `VALID UNTIL`.
 """
 
 import secrets
@@ -23,8 +23,8 @@ from psycopg.errors import (
 from psycopg.rows import TupleRow
 
 from isolane.protocol import Grant
-from resources.issuers.base import Ask, FarThing, IssueError, Issuer
-from resources.issuers.far_postgres import FarConnection, far_connection
+from resources.issuers.base import Credential, IssueError, Issuer, ResourceRequest
+from resources.issuers.remote_postgres import RemoteConnection, remote_connection
 
 KIND = "database.role"
 _SPARE_SECONDS = 60  # between the run's deadline and the end of its role
@@ -34,8 +34,8 @@ _GRANTS_WITH_OPTIONS = 160_000  # the server's version, as libpq counts
 _KEPT = ("host", "dbname", "user")
 
 _UNTIL = "SELECT to_char((now() + make_interval(secs => %s)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00')"
-# Per wanted role: whether it exists, and whose power a member of it could take on by SET ROLE.
-_WANTED = """
+# Per requested role: whether it exists, and whose privileges a member of it could get by SET ROLE.
+_REQUESTED_ROLES = """
 SELECT name, r.oid IS NOT NULL,
        EXISTS (SELECT FROM pg_roles p WHERE p.rolsuper AND pg_has_role(r.oid, p.oid, 'MEMBER')),
        EXISTS (SELECT FROM pg_roles p WHERE p.rolcreaterole AND pg_has_role(r.oid, p.oid, 'MEMBER')),
@@ -45,7 +45,7 @@ SELECT name, r.oid IS NOT NULL,
 _ROLE = "SELECT oid FROM pg_roles WHERE rolname = %s"
 _TERMINATE = "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE usesysid = %s"
 _WAIT_BRIEFLY = "SET LOCAL lock_timeout = '500ms'"
-# The run may have entered any database that lets everybody in.
+# The run may have used any database that everybody may connect to.
 _ELSEWHERE = """
 SELECT DISTINCT datname FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid
  WHERE refclassid = 'pg_authid'::regclass AND refobjid = %s AND datname <> current_database()
@@ -53,62 +53,67 @@ SELECT DISTINCT datname FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid
 
 
 class DatabaseIssuer(Issuer):
-    """Mints with an administrator's login that has CREATEROLE, needs no superuser, and stays in the worker."""
+    """Creates roles with an administrator's login, which needs CREATEROLE, no superuser, and stays in the worker."""
 
     type: ClassVar[str] = "database"
 
-    def things(self, ask: Ask) -> Sequence[FarThing]:
-        """One role, or nothing where the definition's own login is used."""
-        if not ask.config.get("mint"):
+    def plan(self, request: ResourceRequest) -> Sequence[Credential]:
+        """Return one role, or nothing where the definition's own login is used."""
+        if not request.config.get("mint"):
             return ()
-        return (FarThing(kind=KIND, far_id=_role_name(ask), data=_login(ask)),)
+        return (Credential(kind=KIND, remote_id=_role_name(request), data=_login(request)),)
 
-    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
-        """Make the role, valid until the run's deadline."""
-        config = {name: value for name, value in ask.config.items() if name != "mint"}
-        if not things:
-            return ask.grant(config=config)
-        (thing,) = things
+    def issue(self, request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
+        """Create the role, valid until the run's deadline."""
+        config = {name: value for name, value in request.config.items() if name != "mint"}
+        if not credentials:
+            return request.grant(config=config)
+        (credential,) = credentials
         password = secrets.token_urlsafe(32)
-        with far_connection(thing.data) as connection:
-            _mint(connection, thing, password, ask.seconds_left)
-        return ask.grant(config={**config, "user": thing.far_id}, secrets={"password": password})
+        with remote_connection(credential.data) as connection:
+            _mint(connection, credential, password, request.seconds_left)
+        return request.grant(
+            config={**config, "user": credential.remote_id}, secrets={"password": password}
+        )
 
-    def revoke(self, thing: FarThing) -> None:
-        """Shut it out, leave what it made to the roles that it was a member of, drop it.
+    def revoke(self, credential: Credential) -> None:
+        """Lock the role out, hand its objects to the roles that it was a member of, and drop it.
 
-        Others who use what it made can delay the rest, never that it is shut out. What can, until its `VALID UNTIL`:
-        its prepared transactions, where the server has these on; sessions deaf to termination, as a loop in PL/Perl.
+        Other sessions that use its objects can delay the rest, never the lock-out. Two things can, until its
+        `VALID UNTIL`: its prepared transactions, where the server allows these, and sessions that cannot be
+        terminated, such as a loop in PL/Perl.
         """
-        with far_connection(thing.data) as connection:
-            oid = _settled(connection, thing.far_id)
+        with remote_connection(credential.data) as connection:
+            oid = _committed_oid(connection, credential.remote_id)
             if oid is not None:
-                _drop(connection, thing, oid)
+                _drop(connection, credential, oid)
 
 
-def _role_name(ask: Ask) -> str:
-    # Two definitions of a run may lie on one server; their names would not fit 63 bytes.
-    definition = sha256(ask.definition.encode()).hexdigest()[:8]
-    return f"iso_{ask.execution_id.hex}_{ask.epoch}_{definition}"
+def _role_name(request: ResourceRequest) -> str:
+    # Two definitions of a run may be on one server, and their names would not fit into 63 bytes.
+    definition = sha256(request.definition.encode()).hexdigest()[:8]
+    return f"iso_{request.execution_id.hex}_{request.epoch}_{definition}"
 
 
-def _login(ask: Ask) -> dict[str, Any]:
-    config = ask.config
+def _login(request: ResourceRequest) -> dict[str, Any]:
+    config = request.config
     return {
         **{name: config[name] for name in _KEPT},
         "port": config.get("port", 5432),
         "sslmode": config.get("sslmode", "prefer"),
-        "password": ask.secrets.get("password", ""),
-        "address": ask.address,
-        "roles": [str(name) for name in ask.config["mint"]["roles"]],
+        "password": request.secrets.get("password", ""),
+        "address": request.address,
+        "roles": [str(name) for name in request.config["mint"]["roles"]],
     }
 
 
-def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: float) -> None:
-    role, wanted = thing.far_id, thing.data["roles"]
+def _mint(
+    connection: RemoteConnection, credential: Credential, password: str, seconds: float
+) -> None:
+    role, requested = credential.remote_id, credential.data["roles"]
     with connection.transaction():
         until = connection.execute(_UNTIL, [max(0.0, seconds) + _SPARE_SECONDS]).fetchone()
-        # Hashed here: the server's log may hold statements.
+        # Hashed here: the server's log may contain statements.
         verifier = connection.pgconn.encrypt_password(
             password.encode(), role.encode(), b"scram-sha-256"
         )
@@ -121,43 +126,43 @@ def _mint(connection: FarConnection, thing: FarThing, password: str, seconds: fl
             until=sql.Literal(until[0] if until else None),
             verifier=sql.Literal(verifier.decode()),
         )
-        # Only now: from its making on, a revocation waits. What is refused goes with the transaction.
-        for found in connection.execute(_WANTED, [wanted]).fetchall():
-            _refuse_unfit(found)
-        for name in wanted:
+        # Only now: once the role is created, a revocation waits. A refusal rolls the role back.
+        for found in connection.execute(_REQUESTED_ROLES, [requested]).fetchall():
+            _refuse_unsafe(found)
+        for name in requested:
             _grant(connection, name, sql.Identifier(role))
 
 
-def _refuse_unfit(row: TupleRow) -> None:
+def _refuse_unsafe(row: TupleRow) -> None:
     name, exists, superuser, makes_roles, administrator = row
     if not exists:
         reason = "does not exist there; name roles that do"
     elif superuser:
-        reason = "has a superuser's power; name a role with no more than runs need"
+        reason = "has a superuser's privileges; name a role with no more than runs need"
     elif administrator:
-        reason = "has the administrator's own power; name another role"
+        reason = "has the administrator's own privileges; name another role"
     elif makes_roles:
-        reason = "may make roles, which would outlive the run; name another role"
+        reason = "may create roles, which would outlive the run; name another role"
     else:
         return
     raise IssueError(f"mint.roles: {name!r} {reason}.")
 
 
 def _grant(
-    connection: FarConnection, role: str, to: sql.Composable, *, entered: bool = False
+    connection: RemoteConnection, role: str, to: sql.Composable, *, entered: bool = False
 ) -> None:
-    """Inherited only, wherever that can be said: what the run makes is then its own, and found when it ends."""
+    """Grant without SET where the server allows: objects of the run are then its own, and found when it ends."""
     statement: LiteralString = "GRANT {role} TO {to}"
     if connection.info.server_version >= _GRANTS_WITH_OPTIONS:
         statement += f" WITH INHERIT TRUE, SET {'TRUE' if entered else 'FALSE'}"
     _run(connection, statement, role=sql.Identifier(role), to=to)
 
 
-def _settled(connection: FarConnection, name: str) -> int | None:
-    """The role's oid, if there is one; what is still being issued ends first, one way or the other.
+def _committed_oid(connection: RemoteConnection, name: str) -> int | None:
+    """Return the role's oid, if it exists, after waiting for a transaction that is just creating it.
 
-    Who makes a role waits for who is making one of that name. That is no lock that a run could take, as it could any
-    advisory one.
+    Creating a role waits for another transaction that creates one of that name. A run cannot take that lock, as it
+    could an advisory one.
     """
     oid = _oid(connection, name)
     if oid is None:
@@ -167,34 +172,36 @@ def _settled(connection: FarConnection, name: str) -> int | None:
         except (DuplicateObject, UniqueViolation):
             oid = _oid(connection, name)
         except (InsufficientPrivilege, ReadOnlySqlTransaction):
-            return None  # nor does this login make one elsewhere at the moment
+            return None  # nor can this login be creating it at the moment
     return oid
 
 
-def _oid(connection: FarConnection, name: str) -> int | None:
+def _oid(connection: RemoteConnection, name: str) -> int | None:
     found = connection.execute(_ROLE, [name]).fetchone()
     return found[0] if found else None
 
 
-def _drop(connection: FarConnection, thing: FarThing, oid: int) -> None:
-    role, heirs = sql.Identifier(thing.far_id), thing.data["roles"]
-    # To end its sessions takes its privileges, to hand on what it owns those of the heirs; both go with the role.
-    _grant(connection, thing.far_id, sql.SQL("CURRENT_USER"), entered=True)
-    _shut_out(connection, role, oid)
+def _drop(connection: RemoteConnection, credential: Credential, oid: int) -> None:
+    role, heirs = sql.Identifier(credential.remote_id), credential.data["roles"]
+    # Ending its sessions needs its privileges, handing over its objects those of the heirs; both go with the role.
+    _grant(connection, credential.remote_id, sql.SQL("CURRENT_USER"), entered=True)
+    _lock_out(connection, role, oid)
     for heir in heirs:
         _grant(connection, heir, role, entered=True)
     _empty(connection, role, heirs)
     for (dbname,) in connection.execute(_ELSEWHERE, [oid]).fetchall():
-        with far_connection(thing.data, dbname=dbname, deadline=connection.deadline) as other:
+        with remote_connection(
+            credential.data, dbname=dbname, deadline=connection.deadline
+        ) as other:
             _empty(other, role, heirs)
     _run(connection, "DROP ROLE IF EXISTS {role}", role=role)
 
 
-def _shut_out(connection: FarConnection, role: sql.Identifier, oid: int) -> None:
+def _lock_out(connection: RemoteConnection, role: sql.Identifier, oid: int) -> None:
     """End its sessions, and let none begin.
 
-    They are told to end before the role is changed: who changes its own password in a transaction that stays open
-    holds the role.
+    Sessions are terminated before the role is altered: one that changed its own password in an open transaction
+    locks the role.
     """
     is_open = True
     while is_open:
@@ -204,16 +211,19 @@ def _shut_out(connection: FarConnection, role: sql.Identifier, oid: int) -> None
                 connection.execute(_WAIT_BRIEFLY)
                 _run(connection, "ALTER ROLE {role} NOLOGIN", role=role)
             is_open = False
-        except (LockNotAvailable, InternalError_):  # held by a newer session, or changed meanwhile
+        except (
+            LockNotAvailable,
+            InternalError_,
+        ):  # locked by a newer session, or changed meanwhile
             connection.check_time()
     while connection.execute(_TERMINATE, [_TERMINATE_MS, oid]).fetchall():
         connection.check_time()
 
 
-def _empty(connection: FarConnection, role: sql.Identifier, heirs: Sequence[str]) -> None:
-    """In this database: its objects become the first role's that may own them, its privileges go.
+def _empty(connection: RemoteConnection, role: sql.Identifier, heirs: Sequence[str]) -> None:
+    """Give its objects in this database to the first heir that may own them, and drop its privileges.
 
-    Never the administrator's: a view or function that a run left would then act with an administrator's power.
+    Never to the administrator: a view or function that a run left would then run with an administrator's privileges.
     """
     for position, heir in enumerate(heirs, start=1):
         try:
@@ -230,5 +240,5 @@ def _empty(connection: FarConnection, role: sql.Identifier, heirs: Sequence[str]
     _run(connection, "DROP OWNED BY {role}", role=role)
 
 
-def _run(connection: FarConnection, statement: LiteralString, **parts: sql.Composable) -> None:
+def _run(connection: RemoteConnection, statement: LiteralString, **parts: sql.Composable) -> None:
     connection.execute(sql.SQL(statement).format(**parts))

@@ -1,17 +1,17 @@
-"""What exists at far sides for runs of all tenants; to read only."""
+"""The admin page of the ledger: credentials at remote servers, of all tenants; read-only."""
 
 from django.contrib import admin
 
 from foundation.admin import ReadOnlyAdmin
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 
 
-@admin.register(Issued)
-class IssuedAdmin(ReadOnlyAdmin):
-    """By id only; what could not be revoked comes up with the number of tries."""
+@admin.register(IssuedCredential)
+class IssuedCredentialAdmin(ReadOnlyAdmin):
+    """Lists names only; failed revocations show their number of attempts."""
 
     list_display = (
-        "far_id",
+        "remote_id",
         "kind",
         "tenant",
         "execution_id",

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class LedgerConfig(AppConfig):
-    """What exists at far sides on behalf of placements; in public, since nobody may go through all tenants."""
+    """Credentials at remote servers; in the public schema, so that one query finds those of all tenants."""
 
     name = "resources.ledger"
     label = "ledger"

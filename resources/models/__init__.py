@@ -1,4 +1,4 @@
-"""Tables of one tenant: where its resources are, and the secrets that open them."""
+"""Tables of one tenant: its resource definitions and its secrets."""
 
 from resources.models.definition import DefinitionScope, ResourceDefinition
 from resources.models.secret import Secret

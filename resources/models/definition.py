@@ -1,23 +1,23 @@
-"""A resource of a tenant: what it is, where it is and which secrets open it."""
+"""The definition of a tenant's resource: its type, its config and references to its secrets."""
 
 from django.db import models
 
 
 class DefinitionScope(models.TextChoices):
-    """The widest life that a blueprint may give a handle."""
+    """The widest scope that a blueprint may give a handle."""
 
     STEP = "step"  # each step opens its own
     EXECUTION = "execution"  # all steps of a run may share one
 
 
 class ResourceDefinition(models.Model):
-    """Holds no secret, only references to some."""
+    """A definition; it holds references to secrets, never their values."""
 
     name = models.CharField(max_length=63, unique=True)
     type = models.CharField(max_length=40, help_text="Never changes.")
-    config = models.JSONField(default=dict, help_text="As its type's provider reads it.")
+    config = models.JSONField(default=dict, help_text="The fields that its type's provider reads.")
     secrets = models.JSONField(
-        default=dict, help_text="From the provider's name of a secret to the reference to it."
+        default=dict, help_text="The provider's name of each secret, with the reference to it."
     )
     scope = models.TextField(choices=DefinitionScope.choices, default=DefinitionScope.STEP)
     created_at = models.DateTimeField(auto_now_add=True)

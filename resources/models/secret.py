@@ -1,14 +1,14 @@
-"""A secret of a tenant, encrypted; nothing ever shows it again."""
+"""A secret of a tenant, encrypted; it is never shown again."""
 
 from django.db import models
 
 
 class Secret(models.Model):
-    """Sealed for its tenant and name: copied to another row, it does not open."""
+    """A stored secret, sealed for its tenant and name: copied to another row, it cannot be decrypted."""
 
     name = models.CharField(max_length=63, unique=True)
     sealed = models.BinaryField()
-    version = models.IntegerField(default=1, help_text="How often it was set.")
+    version = models.IntegerField(default=1, help_text="The number of times that it was set.")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     updated_by = models.CharField(max_length=200)

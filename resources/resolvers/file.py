@@ -16,19 +16,19 @@ _FILE_MAX = MAX_BYTES + 2  # a newline of either form at the end
 
 
 class FileResolver(SecretResolver):
-    """The operator mounts a folder per tenant where workers run; links lead about inside it only, as Kubernetes' do."""
+    """Reads files of a folder per tenant that the operator mounts; links may only lead within it, as Kubernetes' do."""
 
     scheme: ClassVar[str] = "file"
 
     def read(self, tenant: str, path: str) -> str:
-        """The content of the tenant's file, without the newline at its end."""
+        """Return the content of the tenant's file, without the newline at its end."""
         if not NAME.fullmatch(path):
             raise self.unavailable(
                 path,
                 "use 1 to 100 of A-Z, a-z, 0-9, '_', '.' and '-', not beginning with '.' or '-'",
             )
         if not SCHEMA_NAME.match(tenant):
-            raise self.unavailable(path, f"{tenant!r} is no tenant's name")
+            raise self.unavailable(path, f"{tenant!r} is not the name of a tenant")
         if not settings.SECRETS_DIR:
             raise self.unavailable(path, "the operator has not set ISOLANE_SECRETS_DIR")
         content = self._content(Path(settings.SECRETS_DIR), tenant, path)
@@ -48,11 +48,11 @@ class FileResolver(SecretResolver):
             raise self.unavailable(name, f"its file cannot be read: {error.strerror}") from None
 
     def _text(self, name: str, file: Path) -> str:
-        # Checked as it is open: neither a link put there meanwhile nor a pipe that would keep us waiting.
+        # Checked while it is open: neither a link put there meanwhile nor a pipe that would block.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise self.unavailable(name, "it is no file")
+                raise self.unavailable(name, "it is not a file")
             content = opened.read(_FILE_MAX + 1)
         if len(content) > _FILE_MAX:
             raise self.unavailable(name, f"its file has more than {MAX_BYTES} bytes")

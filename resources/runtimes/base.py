@@ -1,4 +1,4 @@
-"""The interface of runtime backends, in the manner of Django's: one backend per isolation level."""
+"""The interface of runtimes and their backends, in the manner of Django's backends."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -10,12 +10,12 @@ from isolane.results import StepResult
 from resources.placement import Placement
 
 OnFrame = Callable[[Log | Progress | Cost], None]
-# Raises ProtocolError at an impossible report: then the runtime is ended.
+# Raises ProtocolError at a report that cannot be true: then the runtime is ended.
 OnResource = Callable[[Resource], None]
 
 
 def ignore(_: Resource) -> None:
-    """Ignore a report: for runs without resources."""
+    """Drop the report: for runs without resources."""
 
 
 class RuntimeStartError(Exception):
@@ -23,7 +23,7 @@ class RuntimeStartError(Exception):
 
 
 class PoolExhaustedError(RuntimeStartError):
-    """All runtimes of this backend are taken."""
+    """All runtimes of this backend are in use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,14 +37,14 @@ class RunIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class Availability:
-    """The answer whether this machine can give a level, with the reason if it cannot."""
+    """Tells whether this machine can offer a level and, if not, why."""
 
     ok: bool
     reason: str = ""
 
 
 class Runtime(ABC):
-    """The process or container in which one context lives and its steps run.
+    """A runtime: it holds the context of one placement and runs its steps.
 
     One thread uses it; `kill` and `alive` are safe from any. Close it also after a failed `open`
     and after `kill`.
@@ -53,11 +53,11 @@ class Runtime(ABC):
     @property
     @abstractmethod
     def alive(self) -> bool:
-        """Say whether steps can run in it."""
+        """True if steps can run in it."""
 
     @property
     def lost(self) -> bool:
-        """Say whether it was ended for want of a keepalive: not a failure of the step that ran in it."""
+        """True if it was ended because its keepalive ran out: that is not a failure of its step."""
         return False
 
     @abstractmethod
@@ -76,11 +76,11 @@ class Runtime(ABC):
 
     @abstractmethod
     def begin_close(self) -> None:
-        """Begin to tear the context down, without waiting; no step runs in it any more, and `close` follows."""
+        """Start the teardown without waiting; no step runs in it any more, and `close` follows."""
 
     @abstractmethod
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Tear the context down within timeout seconds; return the errors. Repeatable."""
+        """Tear the context down within `timeout` seconds; return the errors. Repeatable."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -88,18 +88,18 @@ class Runtime(ABC):
 
 
 class RuntimeBackend(ABC):
-    """Gives runtimes of one isolation level."""
+    """Provides runtimes of one isolation level."""
 
     def __init__(self, *, level: str) -> None:
         self.level = level
 
     @abstractmethod
     def availability(self) -> Availability:
-        """Say whether this machine can give this level."""
+        """Say whether this machine can offer this level."""
 
     @abstractmethod
     def describe(self) -> Catalogue:
-        """Return the nodes that its runtimes can run, or raise RuntimeStartError."""
+        """Return the catalogue of its runtimes, or raise RuntimeStartError."""
 
     @abstractmethod
     def start(
@@ -112,16 +112,16 @@ class RuntimeBackend(ABC):
     ) -> Runtime:
         """Return a runtime for this placement and its resources, or raise RuntimeStartError.
 
-        `on_resource` is called with every report about them, in the thread that uses the runtime.
+        `on_resource` gets the reports on them, in the thread that uses the runtime.
         """
 
     @abstractmethod
     def keepalive(self, *, until: float) -> None:
-        """Let its runtimes live until then (monotonic); without further calls they end. Does not wait."""
+        """Let its runtimes live until then (monotonic); they end unless this is repeated. Does not wait."""
 
     @abstractmethod
     def sweep(self) -> None:
-        """End and remove the runtimes of this level that dead workers have left on this machine."""
+        """End and remove what dead workers left of this level on this machine."""
 
     @abstractmethod
     def stop(self) -> None:

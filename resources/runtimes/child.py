@@ -2,11 +2,11 @@
 
 Timing: starting returns before the runner has imported its packages; kill waits for the end.
 Model: exec'd with a clean environment as leader of its own session, never forked from the worker.
-Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all that it
-started, in whatever session, go with it. Ending it never raises.
-Failure: what goes wrong while it is ended is logged and stops none of the rest. If the worker dies,
+Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all processes that
+it started, in whatever session, end with it. Ending it never raises.
+Failure: an error while it is ended is logged and does not stop the rest. If the worker dies,
 the stream ends and the runner kills its descendants and its own process group; the folder is swept
-by the next worker. A parent-death signal would not do: it fires when the *thread* that started the
+by the next worker. A parent-death signal would not work: it fires when the *thread* that started the
 process ends, and the worker's threads come and go.
 """
 
@@ -30,20 +30,20 @@ from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import OnResource, RuntimeStartError, ignore
 from resources.runtimes.faults import reported
 from resources.runtimes.folder import RuntimeFolder
-from resources.runtimes.processes import end_descendants, end_strays
+from resources.runtimes.runner_processes import end_runner_descendants, end_strays
 from resources.runtimes.watchdog import Watchdog
 
-# Everything else, credentials above all, stays with the worker.
+# Everything else, credentials in particular, stays with the worker.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 _SOURCE_ROOT = Path(isolane.__file__).resolve().parent.parent
-_STDERR_MAX = 2_000  # bytes of a runner's last words
-_END_SECONDS = 5.0  # for one that was killed; it may be traced, or hang in the kernel
+_STDERR_MAX = 2_000  # bytes of a runner's stderr
+_END_SECONDS = 5.0  # for a killed runner; it may be traced, or hang in the kernel
 
 F = TypeVar("F", bound=Frame)
 
 
 class RunnerProcess:
-    """One runner process; `kill`, `ended` and `obituary` are safe from any thread."""
+    """One runner process; `kill`, `ended` and `exit_text` are safe from any thread."""
 
     def __init__(
         self,
@@ -57,7 +57,9 @@ class RunnerProcess:
         self._watchdog = watchdog
         self._is_lost = False
         self._has_answered = False
-        self._owed: deque[type[Any]] = deque()  # what is still to come, in this order
+        self._pending: deque[type[Any]] = (
+            deque()
+        )  # the answers that are still to come, in this order
         options = [f"--path={Path(path).resolve()}" for path in paths]
         options += [f"--package={package}" for package in packages]
         options += [f"--tasks={package}" for package in tasks]
@@ -75,23 +77,21 @@ class RunnerProcess:
         """Say whether the runner itself is dead; its group may not be."""
         if self._process.returncode is not None:
             return True
-        # The dead process is not reaped yet: as long as it is there, nobody else gets its id,
-        # and killing its group cannot hit a stranger.
+        # The dead process is not reaped yet: until then no other process gets its id, and
+        # killing its group cannot hit a stranger.
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         try:
             return os.waitid(os.P_PID, self.pid, flags) is not None
-        except (
-            OSError
-        ):  # another thread has just reaped it, or nobody can say: then it is of no use
+        except OSError:  # just reaped by another thread, or unknown: it is of no use either way
             return True
 
     @property
     def is_lost(self) -> bool:
-        """Whether its time was over, so that the watchdog has ended it; known once it is killed or found dead."""
+        """True if the watchdog has ended it because its keepalive ran out; known once it is dead."""
         return self._is_lost
 
     def kill(self) -> None:
-        """End the runner and all that it started, and wait for it; its folder goes, too, if that takes no time."""
+        """End the runner and all that it started, and wait for it; remove its folder, too, if that is quick."""
         with self._lock:
             if self._process.returncode is None:
                 self._end()
@@ -99,22 +99,22 @@ class RunnerProcess:
                 self._folder.remove()
 
     def dispose(self) -> bool:
-        """Kill it, free all that this process has of it, and say whether it is gone.
+        """Kill it, free its resources in this process, and say whether it is gone.
 
-        For the thread that uses the stream, or when nobody does any more. Repeatable.
+        For the thread that uses the stream, or when it is no longer used. Repeatable.
         """
         self.kill()
         for what, free in (
-            ("the folder of a runner was not given up", self._folder.give_up),
+            ("the folder of a runner was not released", self._folder.release),
             ("the stream of a runner was not closed", self.stream.close),
-            ("the last words of a runner were not closed", self._stderr.close),
+            ("the stderr of a runner was not closed", self._stderr.close),
         ):
             with reported(what):
                 free()
         return self._process.returncode is not None
 
-    def obituary(self) -> str:
-        """Say how a killed or dead runner ended."""
+    def exit_text(self) -> str:
+        """Return how a killed or dead runner ended, in words."""
         code = self._process.returncode
         if code is None or code >= 0:
             return f"exit code {code}"
@@ -123,13 +123,13 @@ class RunnerProcess:
         except ValueError:  # most real-time signals have no name
             return f"signal {-code}"
 
-    def last_words(self) -> str:
+    def stderr_text(self) -> str:
         """Return what the runner wrote to stderr before it served, normally nothing."""
-        words = b""
-        with reported("the last words of a runner were not read"):
+        written = b""
+        with reported("the stderr of a runner was not read"):
             self._stderr.seek(0)
-            words = self._stderr.read(_STDERR_MAX)
-        return words.decode("utf-8", "replace").strip()
+            written = self._stderr.read(_STDERR_MAX)
+        return written.decode("utf-8", "replace").strip()
 
     def wipe(self) -> bool:
         """Empty its folder, so that the next execution finds no files; say whether it is empty."""
@@ -138,13 +138,13 @@ class RunnerProcess:
     def ask(
         self, frame: ToRunner, answer: type[F], timeout: float, on_resource: OnResource = ignore
     ) -> F:
-        """Send a frame and return its answer; on anything else kill it and raise."""
+        """Send a frame and return its answer; on anything else, kill it and raise."""
         deadline = time.monotonic() + timeout
         self.post(frame, answer, timeout)
         return self.answer(answer, deadline - time.monotonic(), on_resource)
 
     def post(self, frame: ToRunner, answer: type[F], timeout: float) -> None:
-        """Send a frame whose answer is taken later; if that cannot be done kill it and raise."""
+        """Send a frame whose answer is read later; if that fails, kill it and raise."""
         what = f"{type(frame).__name__} was not sent"
         try:
             self.stream.send(frame, timeout)
@@ -154,29 +154,29 @@ class RunnerProcess:
             raise self._failed(what, "it died") from None
         except ProtocolError as error:
             raise self._failed(what, str(error)) from None
-        self._owed.append(answer)
+        self._pending.append(answer)
 
     @property
     def has_answered(self) -> bool:
-        """Whether it has imported its packages and serves."""
+        """True if it has imported its packages and serves."""
         return self._has_answered
 
     @property
-    def owes(self) -> bool:
-        """Whether an answer is still to come."""
-        return bool(self._owed)
+    def is_pending(self) -> bool:
+        """True if an answer is still to come."""
+        return bool(self._pending)
 
     def answered(self, frame: Frame) -> None:
-        """Take a frame for the answer that was to come next, or raise ProtocolError."""
-        if not self._owed:
-            raise ProtocolError(f"it sent {type(frame).__name__}, which nobody asked for")
-        expected = self._owed.popleft()
+        """Accept a frame as the answer that is due next, or raise ProtocolError."""
+        if not self._pending:
+            raise ProtocolError(f"it sent {type(frame).__name__} without being asked")
+        expected = self._pending.popleft()
         if not isinstance(frame, expected):
             raise ProtocolError(f"it sent {type(frame).__name__} instead of {expected.__name__}")
         self._has_answered = True
 
     def answer(self, answer: type[F], timeout: float, on_resource: OnResource = ignore) -> F:
-        """Return the answer to a frame that was posted, after those before it; on anything else kill it and raise."""
+        """Return the answer to a posted frame, after those before it; on anything else, kill it and raise."""
         deadline, what = time.monotonic() + timeout, f"no {answer.__name__} came"
         try:
             while True:
@@ -193,14 +193,14 @@ class RunnerProcess:
 
     def _failed(self, what: str, reason: str) -> RuntimeStartError:
         self.kill()
-        words = self.last_words() or self.obituary()
-        return RuntimeStartError(f"{what}, {reason}: {words}")
+        details = self.stderr_text() or self.exit_text()
+        return RuntimeStartError(f"{what}, {reason}: {details}")
 
     def _end(self) -> None:
-        """Each part on its own: what goes wrong in one must not keep the others from being done."""
+        """End it part by part: an error in one must not keep the others from being done."""
         complete = False
         with reported("what a runner has started was not ended"):
-            complete = end_descendants(self.pid)
+            complete = end_runner_descendants(self.pid)
         with (
             reported("the group of a runner was not killed"),
             contextlib.suppress(ProcessLookupError),
@@ -210,10 +210,10 @@ class RunnerProcess:
             self._process.kill()
         with reported("a runner did not end"):
             self._process.wait(_END_SECONDS)
-        with reported("the watchdog was not told that a runner is gone"):
+        with reported("the watchdog was not informed of a runner's end"):
             self._is_lost = self._watchdog.lapsed_since(self._watched_at)
             self._watchdog.forget(self.pid)
-        if not complete:  # it died before, and what it started is not below it any more
+        if not complete:  # it died before, and its processes are no longer its descendants
             with reported("what a runner has left was not ended"):
                 end_strays(self._folder.path)
 
@@ -222,15 +222,15 @@ class RunnerProcess:
             reply = self.stream.receive(deadline - time.monotonic())
             if isinstance(reply, Resource):
                 on_resource(reply)
-            # A thread that a step left may still speak.
+            # A thread that a step left may still send.
             elif not isinstance(reply, Log | Progress | Cost):
                 return reply
 
     def _start(self, options: list[str]) -> None:
-        """All of it, or nothing: what was made is taken back if the rest cannot be."""
+        """Create folder, stream and process; if one of them fails, undo the others."""
         with contextlib.ExitStack() as undo:
             self._folder = RuntimeFolder()
-            undo.callback(self._folder.give_up)
+            undo.callback(self._folder.release)
             self._stderr = undo.enter_context(tempfile.TemporaryFile())
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
@@ -243,7 +243,7 @@ class RunnerProcess:
             undo.pop_all()
 
     def _spawn(self, sock: socket.socket, options: list[str]) -> subprocess.Popen[bytes]:
-        # -P: the working directory, where steps may write, is no place to import from.
+        # -P: nothing is imported from the working directory, where steps may write.
         command = [sys.executable, "-P", "-m", "isolane.runner", f"--fd={sock.fileno()}"]
         return subprocess.Popen(  # noqa: S603 - the command is ours, the names an operator's
             command + options,

@@ -1,12 +1,12 @@
-"""Emptying a folder, whatever a step has left in it; also a program: `python emptying.py SECONDS DESCRIPTOR`.
+"""Emptying a folder, whatever a step left in it; also a program: `python emptying.py SECONDS DESCRIPTOR`.
 
 A directory that is not empty is moved up into the folder itself and emptied there. So there is no recursion and no
-stack, a handful of descriptors is enough for any depth, and whoever tries again goes on where the last try ended.
+stack, a handful of descriptors is enough for any depth, and another try continues where the last one ended.
 
 Timing: until the folder is empty, nothing more can be removed, or the limit of entries or time is reached.
-Model: sync; everything is named relative to open directories, links are removed and never followed.
+Model: sync; all names are relative to open directories, links are removed and never followed.
 Guarantee: nothing outside the folder is touched, nor anything on a file system that is mounted inside it.
-Failure: what cannot be removed is left out, and one reason is returned.
+Failure: entries that cannot be removed are skipped, and one reason is returned.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ _PROTECTED = 0x10 | 0x20  # FS_IMMUTABLE_FL, FS_APPEND_FL
 
 
 def empty(folder: int, *, entries: float = math.inf, seconds: float = math.inf) -> str:
-    """Empty the folder behind this descriptor; return why something stays, or nothing if nothing does."""
+    """Empty the folder of this descriptor; return why something stays, empty if nothing does."""
     return _Emptying(folder, entries=entries, until=time.monotonic() + seconds).run()
 
 
 def unprotect(descriptor: int) -> None:
-    """Let its owner in again, as far as that is possible: mode 000, immutable, append-only."""
+    """Remove protections against the owner, as far as possible: mode 000, immutable, append-only."""
     with contextlib.suppress(OSError):
         (flags,) = _FLAGS.unpack(fcntl.ioctl(descriptor, _GET_FLAGS, _FLAGS.pack(0)))
         if flags & _PROTECTED:
@@ -56,7 +56,7 @@ def open_folder(name: str | os.PathLike[str], *, parent: int | None = None) -> i
 
 
 class _Unfinished(Exception):
-    """A limit is reached."""
+    """A limit of entries or time is reached."""
 
 
 class _Emptying:
@@ -64,11 +64,11 @@ class _Emptying:
         self._folder = folder
         self._entries = entries
         self._until = until
-        self._mount = ""  # of the folder, once somebody asks
+        self._mount = ""  # of the folder, once it is needed
         self._reason = ""
 
     def run(self) -> str:
-        """Pass after pass over the folder, until one changes nothing."""
+        """Pass over the folder until a pass changes nothing; return the reason if something stays."""
         try:
             while True:
                 self._reason = ""
@@ -78,7 +78,7 @@ class _Emptying:
             return UNFINISHED
 
     def _pass(self, parent: int) -> bool:
-        """Remove every entry, or move it up; whether that changed anything."""
+        """Remove every entry, or move it up; true if that changed anything."""
         changed = False
         with os.scandir(parent) as found:
             for entry in found:
@@ -94,7 +94,7 @@ class _Emptying:
     def _take(self, parent: int, entry: "os.DirEntry[str]") -> bool:
         is_folder = entry.is_dir(follow_symlinks=False)
         try:
-            # Of a mount point, rmdir says EBUSY: what is not empty here is really the step's own.
+            # A mount point gives EBUSY: a directory that is not empty here is really the step's own.
             self._insist(os.rmdir if is_folder else os.unlink, parent, entry.name)
         except OSError as error:
             if not is_folder or error.errno not in _NOT_EMPTY:
@@ -111,7 +111,7 @@ class _Emptying:
         return changed
 
     def _insist(self, change: Callable[..., None], parent: int, name: str) -> None:
-        """Change an entry, if need be after its own and its directory's protection is taken away."""
+        """Change an entry, if need be after removing its own and its directory's protection."""
         with contextlib.suppress(FileNotFoundError):
             try:
                 change(name, dir_fd=parent)
@@ -128,7 +128,7 @@ class _Emptying:
 
     @contextlib.contextmanager
     def _opened(self, parent: int, name: str) -> Iterator[int]:
-        """A directory or plain file; opening anything else may wait, or do something."""
+        """Open a directory or plain file; opening anything else may block, or have effects."""
         with _closing(os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)) as handle:
             self._mount = self._mount or _mount_of(self._folder)
             if _mount_of(handle) != self._mount:
@@ -157,13 +157,13 @@ def _reopened(handle: str) -> int:
 
 
 def _mount_of(descriptor: int) -> str:
-    """Which mount it is on: a directory of the same file system may be mounted here, too."""
+    """Return the mount of a descriptor; its device number would not reveal a bind mount of the same file system."""
     with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as info:  # noqa: PTH123
         return next((line for line in info if line.startswith("mnt_id:")), "")
 
 
 def main() -> None:
-    """Empty the folder behind an inherited descriptor, and say what stays."""
+    """Empty the folder of an inherited descriptor, and print why something stays."""
     seconds, folder = float(sys.argv[1]), int(sys.argv[2])
     os.nice(10)
     sys.stdout.write(empty(folder, seconds=seconds))

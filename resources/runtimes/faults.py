@@ -1,4 +1,4 @@
-"""Faults while something is taken down: told, and kept from stopping the rest.
+"""Faults during a teardown: logged, and kept from stopping the rest.
 
 Timing: none of its own. Model: sync, any thread. Guarantee: best-effort. Failure: logged, never raised.
 """
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def reported(what: str) -> Iterator[None]:
-    """Log whatever is raised within, as a fault of ours, and go on."""
+    """Log any exception of the block as a fault of the platform, and go on."""
     try:
         yield
     except Exception:

@@ -1,13 +1,13 @@
 """The folder of one runtime.
 
-Timing: making, emptying and removing one takes no time worth naming if there is little in it; else a process of its own
+Timing: creating, emptying and removing one takes next to no time if there is little in it; else a separate process
 does it, within two seconds.
 Model: the worker's process holds a lock (flock) on the folder itself for as long as it needs it.
-The kernel drops it with the process, however that ends; ids of processes would mean nothing
-across containers that share the directory. The step can unlink no lock, as there is no file.
-Guarantee: a folder in use is never swept, nor is one that is just being made: whoever makes it
-looks, once the lock is held, whether it is still there.
-Failure: what cannot be removed is left without a lock, and `resources.runtimes.sweeping` tries again.
+The kernel drops it with the process, however that ends; process ids would mean nothing across
+containers that share the directory. A step cannot unlink the lock, as there is no lock file.
+Guarantee: a folder in use is never swept, nor is one that is just being created: its creator checks,
+once the lock is held, that it still exists.
+Failure: a folder that cannot be removed is left without a lock, and `resources.runtimes.sweeping` tries again.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from pathlib import Path
 from resources.runtimes import emptying
 from resources.runtimes.emptying import UNFINISHED, empty, open_folder, unprotect
 
-# Of folders made here only: other things of the platform lie in the same directory.
+# Of these folders only: other files of the platform are in the same directory.
 PREFIX = "isolane-runtime-"
-EMPTY_SECONDS = 2.0  # for one that a worker's thread waits for
-# Up to here it is done in this process: starting another takes longer than a few files.
+EMPTY_SECONDS = 2.0  # while a worker's thread waits
+# Up to these limits it is done in this process: starting another takes longer than a few files.
 _FEW_ENTRIES = 200
 _FEW_SECONDS = 0.05
 _GRACE_SECONDS = 1.0  # for the process to start and to end
@@ -34,16 +34,16 @@ _PROGRAM = emptying.__file__
 
 
 class RuntimeFolder:
-    """A new folder, locked by this process until it is given up; safe from any thread."""
+    """A new folder, locked by this process until it is released; safe from any thread."""
 
     def __init__(self) -> None:
         self.path, lock = _make()
         self._lock: int | None = lock
         self._turn = threading.Lock()
-        self._resists = False  # emptying it took too long already, or did not work
+        self._resists = False  # emptying it took too long, or failed
 
     def wipe(self) -> bool:
-        """Empty it; say whether it is there and empty."""
+        """Empty it; true if it exists and is empty."""
         with self._turn:
             if self._lock is None:
                 return False
@@ -51,15 +51,15 @@ class RuntimeFolder:
             return not self._resists and is_still(self.path, self._lock)
 
     def remove(self) -> None:
-        """Remove it if that takes no time, and nobody else is at it. Repeatable."""
+        """Remove it if that is quick, and no other thread is busy with it. Repeatable."""
         if self._turn.acquire(blocking=False):
             try:
                 self._remove(0.0)
             finally:
                 self._turn.release()
 
-    def give_up(self) -> None:
-        """Remove it, and give up the lock whatever comes of that. Repeatable."""
+    def release(self) -> None:
+        """Remove it, and release the lock in any case. Repeatable."""
         with self._turn:
             try:
                 self._remove(0.0 if self._resists else EMPTY_SECONDS)
@@ -77,11 +77,11 @@ class RuntimeFolder:
 
 
 def remove_held(path: Path, lock: int, seconds: float) -> str:
-    """Remove a folder that this process holds the lock of; return why it stays, or nothing if it is gone."""
+    """Remove a folder whose lock this process holds; return why it stays, empty if it is gone."""
     if reason := empty_within(lock, seconds):
         return reason
     if not is_still(path, lock):
-        return ""  # moved or replaced; what was in it is gone
+        return ""  # moved or replaced; its content is gone
     try:
         path.rmdir()
     except PermissionError:
@@ -91,16 +91,16 @@ def remove_held(path: Path, lock: int, seconds: float) -> str:
 
 
 def empty_within(folder: int, seconds: float) -> str:
-    """Empty the folder behind this descriptor, if there is much in it by another process, which gets so long.
+    """Empty the folder of this descriptor; if there is much in it, by another process within so many seconds.
 
-    Returns why something stays, or nothing if nothing does.
+    Returns why something stays, empty if nothing does.
     """
     reason = empty(folder, entries=_FEW_ENTRIES, seconds=_FEW_SECONDS)
     return _empty_elsewhere(folder, seconds) if reason and seconds > 0 else reason
 
 
 def _empty_elsewhere(folder: int, seconds: float) -> str:
-    """A deletion may take long, and a file system may not answer: neither must keep a thread of this process."""
+    """Empty it in another process: a slow deletion or a hanging file system must not block a thread here."""
     try:
         process = subprocess.Popen(  # noqa: S603 - our own program
             # Isolated and without site: it starts in a fraction of the time.
@@ -116,14 +116,14 @@ def _empty_elsewhere(folder: int, seconds: float) -> str:
     except OSError as error:
         return f"no process could be started: {error}"
     try:
-        said, _ = process.communicate(timeout=seconds + _GRACE_SECONDS)
+        output, _ = process.communicate(timeout=seconds + _GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         return UNFINISHED
     finally:
         _end(process)
     if process.returncode:
         return f"emptying it ended with exit status {process.returncode}"
-    return said.decode(errors="replace")[:_REASON_MAX]
+    return output.decode(errors="replace")[:_REASON_MAX]
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -131,13 +131,13 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.stdout.close()
     if process.poll() is None:
         process.kill()
-        # One that hangs in the kernel is not waited for; whoever starts the next process takes note of its end.
+        # One that hangs in the kernel is not waited for; the next start of a process reaps it.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_SECONDS)
 
 
 def lock_unheld(path: Path) -> int | None:
-    """Take the lock of a folder that no living process holds; none if one does, or it is gone."""
+    """Lock a folder that no living process holds; return None if one does, or if it is gone."""
     try:
         lock = open_folder(path)
     except FileNotFoundError:
@@ -155,7 +155,7 @@ def lock_unheld(path: Path) -> int | None:
 
 
 def is_still(path: Path, lock: int) -> bool:
-    """Whether this path leads to the folder behind this descriptor."""
+    """Say whether this path is the folder of this descriptor."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(lock))
     except FileNotFoundError:
@@ -177,7 +177,7 @@ def _make() -> tuple[Path, int]:
 
 def _hold(path: Path) -> int | None:
     try:
-        # Python's descriptors are close-on-exec: no runner holds the lock on behalf of a dead worker.
+        # Python's descriptors are close-on-exec: no runner inherits the lock of a dead worker.
         lock = open_folder(path)
     except FileNotFoundError:  # a sweep was faster
         return None

@@ -1,11 +1,11 @@
-"""The runners of a worker: which are at work, which wait for their tenant's next run, which are being ended.
+"""The pool of a worker's runners: busy ones, idle ones that wait for their tenant's next run, and retired ones.
 
-Timing: taking one is quick; giving one back that is not used again waits for its end. Model: any thread. At most `size`
-runners are at work, and twice as many are there in all, since a start takes far longer than a short step. One more ends
-the one idle for longest.
-Guarantee: what is given back takes no place any more, whatever goes wrong meanwhile.
-Failure: a runner that could not be disposed of is kept apart and tried again by the sweep; one that is dead and was
-never given back is found when its place is needed, and reported.
+Timing: taking one is quick; giving one back that is not reused waits for its end. Model: any thread. At most `size`
+runners are busy, and twice as many exist in all, since a start takes far longer than a short step. One more ends the
+one that has been idle for longest.
+Guarantee: a runner that is given back frees its slot, whatever goes wrong meanwhile.
+Failure: a runner that could not be disposed of is retired and tried again by the sweep; a dead one that was never
+given back is found when its slot is needed, and reported.
 """
 
 import logging
@@ -17,12 +17,12 @@ from resources.runtimes.base import PoolExhaustedError
 from resources.runtimes.child import RunnerProcess
 from resources.runtimes.faults import reported
 
-_KEPT = 2  # runners for each that may be at work
+_KEPT = 2  # runners for each that may be busy
 logger = logging.getLogger(__name__)
 
 
 class Idle(NamedTuple):
-    """A runner that waits."""
+    """An idle runner, and its tenant."""
 
     tenant_id: int
     child: RunnerProcess
@@ -38,10 +38,10 @@ class RunnerPool:
         self._lock = threading.Lock()
         self.idle: list[Idle] = []  # the longest idle first
         self.busy: set[RunnerProcess] = set()
-        self.retired: set[RunnerProcess] = set()  # out of the pool, and perhaps not gone yet
+        self.retired: set[RunnerProcess] = set()  # no longer used, and perhaps not gone yet
 
     def take(self, tenant_id: int) -> RunnerProcess:
-        """Return an idle runner of this tenant, or a new one; RuntimeStartError if that cannot be."""
+        """Return an idle runner of this tenant, or a new one, or raise RuntimeStartError."""
         ended: list[RunnerProcess] = []
         try:
             with self._lock:
@@ -70,17 +70,17 @@ class RunnerPool:
             self._dispose([child])
 
     def is_reusable(self, child: RunnerProcess) -> bool:
-        """Whether the next run finds nothing of the last one in its folder."""
+        """Empty its folder; true if the next run finds nothing of the last one."""
         return child.wipe()
 
     def end_retired(self) -> None:
-        """Try again what could not be disposed of."""
+        """Dispose of the retired runners again."""
         with self._lock:
             left = list(self.retired)
         self._dispose(left)
 
     def stop(self) -> None:
-        """End all runners; those at work are disposed of by their users."""
+        """End all runners; busy ones are disposed of by their users."""
         with self._lock:
             idle, self.idle = self.idle, []
             busy = list(self.busy)
@@ -90,7 +90,7 @@ class RunnerPool:
                 child.kill()
 
     def _dispose(self, children: Sequence[RunnerProcess]) -> None:
-        """Without the lock, since it may take a moment."""
+        """Dispose of runners, without the lock, since it may take a moment."""
         with self._lock:
             self.retired.update(children)
         for child in children:
@@ -117,11 +117,11 @@ class RunnerPool:
         return self._begin_one()
 
     def _free_dead(self) -> None:
-        """A dead runner takes nobody's place, though whoever had it did not give it back: a fault of ours."""
+        """Free the slots of dead runners that were not given back, which is a fault of the platform."""
         dead = {child for child in self.busy if child.ended()}
         if not dead:
             return
-        told = {"event": "RUNTIMES_FORGOTTEN"}
-        logger.error("%d dead runtimes were not given back", len(dead), extra=told)
+        extra = {"event": "RUNTIMES_FORGOTTEN"}
+        logger.error("%d dead runtimes were not given back", len(dead), extra=extra)
         self.busy -= dead
-        self.retired |= dead  # for the sweep: by then nobody is at their streams any more
+        self.retired |= dead  # for the sweep: by then their streams are no longer used

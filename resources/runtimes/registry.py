@@ -1,4 +1,4 @@
-"""Backends by level, as the setting RUNTIMES names them."""
+"""The backends by level, from the setting RUNTIMES."""
 
 import importlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def _build(level: str, entry: Mapping[str, Any]) -> RuntimeBackend:
     module, _, name = entry["BACKEND"].rpartition(".")
     backend = getattr(importlib.import_module(module), name)
     if not (isinstance(backend, type) and issubclass(backend, RuntimeBackend)):
-        raise TypeError(f"RUNTIMES[{level!r}]: {entry['BACKEND']} is no RuntimeBackend")
+        raise TypeError(f"RUNTIMES[{level!r}]: {entry['BACKEND']} is not a RuntimeBackend")
     try:
         return backend(level=level, **entry.get("OPTIONS", {}))
     except TypeError as error:

@@ -2,10 +2,10 @@
 
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
 Model: a pool per backend (`resources.runtimes.pool`), used from any thread.
-Guarantee: a runner is used again only after a clean teardown, with all handles said to be closed and
-an empty folder, and only for the tenant that it was begun for: what a step changed in Python's own
-state stays with that tenant.
-Failure: a runner that was killed, died or left something behind is ended, and its place is free, whatever goes wrong
+Guarantee: a runner is reused only after a clean teardown, with all handles reported closed and an
+empty folder, and only for the tenant that it was started for: changes of a step to Python's own
+state stay within that tenant.
+Failure: a runner that was killed, died or left something behind is ended, and its slot is freed, whatever goes wrong
 meanwhile.
 """
 
@@ -47,13 +47,13 @@ from resources.runtimes.sweeping import FolderSweep
 from resources.runtimes.watchdog import Watchdog
 
 _START_TIMEOUT = 30.0  # seconds for a runner to import its packages and answer
-_SEND_TIMEOUT = 5.0  # seconds for a runner that waits for frames to take one
-_FIRST_SWEEP_SECONDS = 2.0  # a worker's start does not wait for longer
-_FAULT = "the teardown went wrong; the worker's log says why"
+_SEND_TIMEOUT = 5.0  # seconds for a waiting runner to read a frame
+_FIRST_SWEEP_SECONDS = 2.0  # a worker's start does not wait longer
+_FAULT = "the teardown failed; the worker's log says why"
 
 
 class SharedBackend(RuntimeBackend):
-    """A pool of runners of the worker's own user."""
+    """A pool of runners that run as the worker's own user."""
 
     pool_class: ClassVar[type[RunnerPool]] = RunnerPool
 
@@ -76,13 +76,13 @@ class SharedBackend(RuntimeBackend):
         self._folders.turn(_FIRST_SWEEP_SECONDS)
 
     def availability(self) -> Availability:
-        """Say whether processes can be supervised safely here."""
+        """Say whether this Python can supervise processes safely."""
         if hasattr(os, "waitid"):
             return Availability(ok=True)
         return Availability(ok=False, reason="this Python has no os.waitid")
 
     def describe(self) -> Catalogue:
-        """Ask a new runner what it can run."""
+        """Ask a new runner for its catalogue."""
         child = self._spawn()
         try:
             return child.ask(Describe(), Catalogue, _START_TIMEOUT)
@@ -97,21 +97,21 @@ class SharedBackend(RuntimeBackend):
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
-        """Take an idle runner of this tenant, or begin one."""
+        """Take an idle runner of this tenant, or start one."""
         child = self._pool.take(placement.tenant_id)
         return SharedRuntime(self._pool, child, placement, identity, grants, on_resource)
 
     def keepalive(self, *, until: float) -> None:
-        """Tell the watchdog."""
+        """Extend the watchdog's deadline."""
         self._watchdog.keepalive(until)
 
     def sweep(self) -> None:
-        """End what is left of runners: of this worker's own, and of those that no living worker holds."""
+        """End the remains of runners: of this worker, and of dead workers."""
         self._pool.end_retired()
         self._folders.turn()
 
     def stop(self) -> None:
-        """End all runners; those in use are disposed of by their users."""
+        """End all runners; busy ones are disposed of by their users."""
         self._pool.stop()
         with reported("the watchdog was not ended"):
             self._watchdog.stop()
@@ -126,7 +126,7 @@ class SharedBackend(RuntimeBackend):
 
 
 class SharedRuntime(Runtime):
-    """A runner of the pool while one placement has it."""
+    """A runner of the pool while one placement uses it."""
 
     def __init__(
         self,
@@ -143,11 +143,11 @@ class SharedRuntime(Runtime):
         self._identity = identity
         self._grants = tuple(grants)
         self._on_resource = on_resource
-        self._handles: set[str] = set()  # that were allocated, and not said to be closed
+        self._handles: set[str] = set()  # allocated, and not reported closed
         self._opened = False
         self._closing = False
         self._closed = False
-        self._lock = threading.Lock()  # held over any look at `_closed` that is acted upon
+        self._lock = threading.Lock()  # held while `_closed` is checked and acted upon
 
     @property
     def pid(self) -> int:
@@ -156,12 +156,12 @@ class SharedRuntime(Runtime):
 
     @property
     def alive(self) -> bool:
-        """Whether the runner is there and ours."""
+        """True if the runner lives and is this placement's."""
         return not self._closed and not self._child.ended()
 
     @property
     def lost(self) -> bool:
-        """Whether the watchdog has ended the runner."""
+        """True if the watchdog has ended the runner."""
         return self._child.is_lost
 
     def open(self) -> None:
@@ -175,12 +175,12 @@ class SharedRuntime(Runtime):
             resources=self._grants,
         )
         eager = any(grant.eager for grant in self._grants)
-        self._grants = ()  # what they hold is kept no longer than it is needed
+        self._grants = ()  # their secrets are no longer needed
         if self._child.has_answered and not eager:
-            # It has imported everything and has nothing to wait for: its answer comes before that to the first step.
+            # It has imported everything and opens nothing eager: its answer comes before that to the first step.
             self._child.post(frame, Ready, _SEND_TIMEOUT)
         else:
-            self._child.ask(frame, Ready, _START_TIMEOUT, self._hear)
+            self._child.ask(frame, Ready, _START_TIMEOUT, self._track)
         self._opened = True
 
     def run(
@@ -193,21 +193,21 @@ class SharedRuntime(Runtime):
             deadline=deadline,
             cancelled=cancelled,
             on_frame=on_frame,
-            on_resource=self._hear,
+            on_resource=self._track,
         ).result()
 
     def begin_close(self) -> None:
-        """Tell the runner; while it tears the context down, its worker has something to write."""
+        """Send CLOSE; while the runner tears the context down, the worker writes the checkpoint."""
         if self._opened and not self._closing and self.alive:
             self._closing = True
             with (
-                reported("a runner was not told to tear its context down"),
+                reported("a runner was not sent CLOSE"),
                 contextlib.suppress(RuntimeStartError),  # it is dead then, which `close` finds
             ):
                 self._child.post(Close(), Closed, _SEND_TIMEOUT)
 
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Tear the context down and give the runner back, whatever goes wrong meanwhile."""
+        """Tear the context down and give the runner back in any case."""
         if self._closed:
             return ()
         errors: tuple[str, ...] = (_FAULT,)
@@ -221,7 +221,7 @@ class SharedRuntime(Runtime):
     def _give_back(self, *, clean: bool) -> None:
         reusable = False
         try:
-            with reported("a runner could not be looked at"), self._lock:
+            with reported("the state of a runner was not read"), self._lock:
                 self._closed = True
                 reusable = clean and not self._child.ended()
         finally:
@@ -230,7 +230,7 @@ class SharedRuntime(Runtime):
     def kill(self) -> None:
         """End the runner and what it started."""
         with self._lock:
-            # Once given back, the runner may be somebody else's.
+            # Once given back, the runner may be another placement's.
             if not self._closed:
                 self._child.kill()
 
@@ -239,15 +239,15 @@ class SharedRuntime(Runtime):
             return ()
         self.begin_close()
         try:
-            errors = self._child.answer(Closed, timeout, self._hear).errors
+            errors = self._child.answer(Closed, timeout, self._track).errors
         except RuntimeStartError as error:
             return (str(error),)
         if self._handles and not errors:
-            # Whatever it says, what is open in it is not for the next run.
+            # Whatever it answers, open handles must not reach the next run.
             return (f"handles that were not closed: {len(self._handles)}",)
         return errors
 
-    def _hear(self, frame: Resource) -> None:
+    def _track(self, frame: Resource) -> None:
         self._on_resource(frame)
         if frame.event == "allocated":
             self._handles.add(frame.resource_id)

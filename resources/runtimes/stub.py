@@ -1,4 +1,4 @@
-"""A backend in memory, for tests: each node does what a script says."""
+"""A backend in memory, for tests: each node behaves as scripted."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ def fails(code: Code, message: str = "scripted") -> Behaviour:
 
 
 class StubBackend(RuntimeBackend):
-    """Keeps what was run and closed for a test to look at."""
+    """Records what was run and closed, for tests."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class StubBackend(RuntimeBackend):
         self.kept_until = 0.0
 
     def availability(self) -> Availability:
-        """Memory is always there."""
+        """Return that it is always available."""
         return Availability(ok=True)
 
     def describe(self) -> Catalogue:
-        """Describe the script's nodes; unless described, they take any parameters."""
+        """Return the script's nodes; unless described, they take any parameters."""
         nodes = tuple(
             self._descriptions.get(name, _description(name)) for name in sorted(self.script)
         )
@@ -71,17 +71,17 @@ class StubBackend(RuntimeBackend):
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
-        """Start another runtime; there is no limit. What it opens is for the script to say."""
+        """Start another runtime, without limit; the script decides what it opens."""
         runtime = StubRuntime(self, placement, identity, tuple(grants), on_resource)
         self.runtimes.append(runtime)
         return runtime
 
     def keepalive(self, *, until: float) -> None:
-        """Note it."""
+        """Record the deadline."""
         self.kept_until = until
 
     def sweep(self) -> None:
-        """Find nothing."""
+        """Do nothing."""
 
     def stop(self) -> None:
         """Kill all runtimes."""
@@ -113,30 +113,30 @@ class StubRuntime(Runtime):
 
     @property
     def alive(self) -> bool:
-        """Whether it was neither closed nor killed."""
+        """True until it is closed or killed."""
         return self._alive
 
     def open(self) -> None:
-        """Open nothing."""
+        """Do nothing."""
 
     def run(
         self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
     ) -> StepResult:
-        """Note the run and do what the script says for its node."""
+        """Record the run and call the script of its node."""
         self._backend.runs.append((self.placement, run))
         missing = fails(Code.SKILL_NOT_FOUND, f"the script has no node {run.uses}")
         return self._backend.script.get(run.uses, missing)(run, cancelled, on_frame)
 
     def begin_close(self) -> None:
-        """Begin nothing: its end takes no time."""
+        """Do nothing: its end takes no time."""
 
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Note the end, once."""
+        """Record the end, once."""
         if self.placement not in self._backend.closed:
             self._backend.closed.append(self.placement)
         self._alive = False
         return ()
 
     def kill(self) -> None:
-        """Be dead."""
+        """Mark it dead."""
         self._alive = False

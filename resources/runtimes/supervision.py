@@ -1,9 +1,9 @@
-"""Running one step in a child that is not trusted.
+"""The supervision of one step in an untrusted child.
 
-Timing: returns at the latest shortly after the deadline; a cancellation is seen within 0.1 s.
+Timing: returns shortly after the deadline at the latest; a cancellation is noticed within 0.1 s.
 Model: one thread per step polls the stream, the clock, the cancel flag and the process.
-Guarantee: exactly one result; a runtime that did not answer properly is dead when it is returned;
-however much a step says, what is handed on of it is bounded.
+Guarantee: exactly one result; a runtime that did not answer properly is dead by then; however much a
+step writes, the forwarded output is bounded.
 Failure: an error of the caller's own callback kills the runtime and is raised.
 """
 
@@ -29,24 +29,24 @@ from isolane.stream import StreamClosedError
 from resources.runtimes.base import OnFrame, OnResource, ignore
 from resources.runtimes.child import RunnerProcess
 
-_SLICE = 0.1  # seconds between two looks at everything but the stream
+_SLICE = 0.1  # seconds between two checks of everything but the stream
 _GRACE = 1.0  # seconds that a cancelled step has to end by itself
-_OPEN_TIMEOUT = 30.0  # seconds for a context that was to be open already; its step has not begun
+_OPEN_TIMEOUT = 30.0  # seconds for a context whose OPEN was posted; its step has not begun
 LOG_LINES = 1000  # of one attempt of a step
 LOG_BYTES = 256 * 1024  # of all these lines
 DROPPED = "further output of this step is dropped"
-# What these say is for the platform to find out; CANCELLED, too, unless somebody asked.
+# Only the platform may report these; CANCELLED, too, unless a cancellation was requested.
 _RESERVED = frozenset({Code.WORKER_LOST, Code.OUTCOME_UNKNOWN, Code.CATALOGUE_MISSING})
 
 
 class LogBudget:
-    """What one attempt of a step may still say; counted here, as the child is not trusted."""
+    """The log lines that one attempt may still write; counted here, as the child is not trusted."""
 
     def __init__(self) -> None:
         self._lines, self._bytes = LOG_LINES, LOG_BYTES
 
     def admit(self, log: Log) -> Log | None:
-        """Return the line, the one that says that others are dropped, or nothing."""
+        """Return the line, the notice that further lines are dropped, or None."""
         if self._lines < 0:
             return None
         self._lines -= 1
@@ -71,14 +71,14 @@ class Supervision:
         on_resource: OnResource = ignore,
     ) -> None:
         self._child = child
-        # Only this attempt knows it: a thread that an earlier one has left cannot speak for this one.
+        # Only this attempt knows it: a thread that an earlier one left cannot send frames for this one.
         self._run = replace(run, nonce=secrets.token_hex(8))
         self._limit = deadline
         self._cancelled = cancelled
         self._on_frame = on_frame
         self._on_resource = on_resource
         self._cancelling = False
-        self._has_ended = False  # when nothing came for a while
+        self._has_ended = False  # as of the last timeout
         self._budget = LogBudget()
         self._costs = 0
 
@@ -97,7 +97,9 @@ class Supervision:
         while True:
             if self._cancelled.is_set() and not self._cancelling:
                 self._cancel()
-            if time.monotonic() >= (min(self._limit, opening) if self._child.owes else self._limit):
+            if time.monotonic() >= (
+                min(self._limit, opening) if self._child.is_pending else self._limit
+            ):
                 return self._overdue()
             outcome = self._next()
             if isinstance(outcome, StepResult):
@@ -128,10 +130,10 @@ class Supervision:
         try:
             return self._accept(self._child.stream.receive(_SLICE))
         except TimeoutError:
-            # A process that it left behind may keep the stream open for ever.
+            # A process that it left may keep the stream open for ever.
             if self._has_ended:
                 return self._died()
-            self._has_ended = self._child.ended()  # what it sent before it died is still read
+            self._has_ended = self._child.ended()  # frames that it sent before are still read
             return None
         except StreamClosedError:
             return self._died()
@@ -141,35 +143,35 @@ class Supervision:
     def _accept(self, frame: Frame) -> StepResult | Log | Progress | Cost | None:
         match frame:
             case Resource():
-                # Whoever opened it, now or in an earlier step: it is there, and this run's.
+                # Opened now or in an earlier step: it is this run's.
                 self._on_resource(frame)
                 return None
             case Log() | Progress() | Cost():
-                # A thread that an earlier step left behind may still speak: not for this step.
+                # A thread that an earlier step left may still send: not for this step.
                 ours = (frame.step, frame.nonce) == (self._run.step, self._run.nonce)
                 return self._admit(frame) if ours else None
             case Ready():
                 self._child.answered(frame)  # the OPEN that was sent before this RUN
                 return None
-            case StepResult() if not self._child.owes:
+            case StepResult() if not self._child.is_pending:
                 run = self._run
                 if (frame.step, frame.attempt, frame.nonce) != (run.step, run.attempt, run.nonce):
                     raise ProtocolError("StepResult: for another step or attempt")
                 for resource_id, name in frame.reused.items():
                     self._on_resource(_reused(name, resource_id, run.step))
-                return self._settled(frame)
+                return self._checked(frame)
         raise ProtocolError(f"{type(frame).__name__}: not expected during a step")
 
-    def _settled(self, result: StepResult) -> StepResult:
-        """What a result says, as far as it is the node's to say."""
+    def _checked(self, result: StepResult) -> StepResult:
+        """Return the result, without codes that a node may not set."""
         if result.code is None:
             return result
         if self._cancelling:
             return self._failed(Code.CANCELLED, "cancelled")
-        asked = self._cancelled.is_set()
-        if result.code in _RESERVED or (result.code is Code.CANCELLED and not asked):
-            said = f"the node failed with {result.code}, which only the platform may say"
-            return self._failed(Code.UNKNOWN_ERROR, f"{said}: {result.message}")
+        requested = self._cancelled.is_set()
+        if result.code in _RESERVED or (result.code is Code.CANCELLED and not requested):
+            reason = f"the node failed with {result.code}, which only the platform may report"
+            return self._failed(Code.UNKNOWN_ERROR, f"{reason}: {result.message}")
         return result
 
     def _admit(self, frame: Log | Progress | Cost) -> Log | Progress | Cost | None:
@@ -177,14 +179,14 @@ class Supervision:
             return self._budget.admit(frame)
         if isinstance(frame, Cost):
             self._costs += 1
-            if self._costs > COSTS_MAX:  # costs are paid for: none may be dropped
+            if self._costs > COSTS_MAX:  # costs are billed: none may be dropped
                 raise ProtocolError(f"Cost: more than {COSTS_MAX} reports of one attempt")
         return frame
 
     def _overdue(self) -> StepResult:
         if self._cancelling:
             return self._end(Code.CANCELLED, "cancelled")
-        if self._child.owes:
+        if self._child.is_pending:
             return self._end(Code.RESOURCE_ERROR, "the runtime did not open its context in time")
         return self._end(Code.TIMEOUT, "the step was ended at its deadline")
 
@@ -192,8 +194,8 @@ class Supervision:
         self._child.kill()
         if self._cancelling:
             return self._failed(Code.CANCELLED, "cancelled")
-        how = self._child.obituary()
-        if self._child.owes:
+        how = self._child.exit_text()
+        if self._child.is_pending:
             message = f"the runtime died before its context was open ({how})"
             return self._failed(Code.RESOURCE_ERROR, message)
         return self._failed(Code.UNKNOWN_ERROR, f"the runtime died ({how})")

@@ -1,9 +1,9 @@
-"""The end of folders whose worker died, or could not remove them.
+"""The sweep of folders whose worker died, or could not remove them.
 
 Timing: some milliseconds where there is nothing; else as long as it is given. Model: sync, one thread at a time;
-several workers may do it at once. Guarantee: at-least-once; a folder that a living process holds is never touched, and
-one that cannot be removed keeps no other from it.
-Failure: what stays is told once, and tried again, later and later.
+several workers may sweep at once. Guarantee: at-least-once; a folder that a living process holds is never touched, and
+one that cannot be removed does not hold up the others.
+Failure: a folder that stays is logged once, and tried again, later and later.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from typing import ParamSpec
 from resources.runtimes.emptying import UNFINISHED
 from resources.runtimes.faults import reported
 from resources.runtimes.folder import PREFIX, lock_unheld, remove_held
-from resources.runtimes.processes import end_strays
+from resources.runtimes.runner_processes import end_strays
 
 SWEEP_SECONDS = 10.0
 FOLDER_SECONDS = 5.0  # of these for one folder
-_AT_ONCE = 50  # folders whose processes are looked for by one walk
-_PAUSE_SECONDS = 20.0  # after the first try in vain; twice as long after the next
+_AT_ONCE = 50  # folders whose processes are searched by one walk
+_PAUSE_SECONDS = 20.0  # after the first failed try; twice as long after the next
 _LONGEST_PAUSE_SECONDS = 3600.0
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -43,7 +43,7 @@ class Kept:
     due_at: float = 0.0
 
     def tried(self, reason: str) -> None:
-        """Note another try in vain. What only took too long goes on with the next sweep."""
+        """Record a failed try. One that only took too long continues with the next sweep."""
         now = time.monotonic()
         pause = min(_PAUSE_SECONDS * 2**self.tries, _LONGEST_PAUSE_SECONDS)
         self.reason, self.tried_at, self.tries = reason, now, self.tries + 1
@@ -51,19 +51,19 @@ class Kept:
 
     @property
     def changed_at(self) -> datetime:
-        """When something was last put into it or removed from it."""
+        """The time of its last change."""
         return datetime.fromtimestamp(self.path.lstat().st_mtime, UTC)
 
 
 class FolderSweep:
-    """Removes folders again and again, and remembers those that stay."""
+    """Removes folders repeatedly, and remembers those that stay."""
 
-    def __init__(self, *, tell: bool = True) -> None:
-        self._tell = tell  # in the log, when one stays for the first time
+    def __init__(self, *, log: bool = True) -> None:
+        self._log = log  # a warning, when one stays for the first time
         self._kept: dict[Path, Kept] = {}
 
     def turn(self, seconds: float = SWEEP_SECONDS) -> list[Kept]:
-        """Try what is due, for so long; return all that stay. Never raises."""
+        """Try the due folders for so many seconds; return all that stay. Never raises."""
         with reported("folders not swept"):
             self._turn(time.monotonic() + seconds)
         return list(self._kept.values())
@@ -71,7 +71,7 @@ class FolderSweep:
     def _turn(self, until: float) -> None:
         found = set(own_folders())
         self._kept = {path: kept for path, kept in self._kept.items() if path in found}
-        # Those that were not tried yet first: one that takes long must keep no other from its turn.
+        # Those that were not tried yet first: a slow one must not hold up the others.
         due = iter(sorted((path for path in found if self._is_due(path)), key=self._tried_at))
         while time.monotonic() < until and (paths := list(itertools.islice(due, _AT_ONCE))):
             for path, reason in remove_unheld(paths, until=until).items():
@@ -87,19 +87,19 @@ class FolderSweep:
         kept = self._kept.pop(path, None)
         if not reason:
             return
-        if kept is None and self._tell:
-            told = {"event": "FOLDER_STAYS"}
-            logger.warning("folder %a cannot be removed yet: %s", str(path), reason, extra=told)
+        if kept is None and self._log:
+            extra = {"event": "FOLDER_STAYS"}
+            logger.warning("folder %a cannot be removed yet: %s", str(path), reason, extra=extra)
         kept = self._kept[path] = kept or Kept(path=path, reason=reason)
         kept.tried(reason)
 
 
 def remove_unheld(paths: Iterable[Path], *, until: float) -> dict[Path, str]:
-    """Remove those that no living process holds, and end what still uses them; say of each why it stays, or nothing.
+    """Remove folders that no living process holds, and end processes in them; return why each stays, empty if gone.
 
-    Those that are held, or that there is no time for, are left out.
+    Held folders, and those without time left, are not in the result.
     """
-    told: dict[Path, str] = {}
+    reasons: dict[Path, str] = {}
     held: dict[Path, int] = {}
     with contextlib.ExitStack() as locks:
 
@@ -111,20 +111,20 @@ def remove_unheld(paths: Iterable[Path], *, until: float) -> dict[Path, str]:
 
         for path in paths:
             if reason := _reason(path, lock, path):
-                told[path] = reason
+                reasons[path] = reason
         if held:
-            # A worker that was killed while it ended a runner has left it stopped: it sees no end of its stream.
+            # A worker that was killed while it ended a runner left it stopped: it cannot see its stream end.
             with reported("what dead workers have started was not ended"):
                 end_strays(*held)
         for path, taken in held.items():
             seconds = min(until - time.monotonic(), FOLDER_SECONDS)
             if seconds > 0:
-                told[path] = _reason(path, remove_held, path, taken, seconds)
-    return told
+                reasons[path] = _reason(path, remove_held, path, taken, seconds)
+    return reasons
 
 
 def _reason(path: Path, work: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
-    """Why something could not be done about a folder: as the work itself says, or by what it raises."""
+    """Return why the work on a folder failed: its own reason, or the exception that it raised."""
     try:
         return work(*args, **kwargs)
     except OSError as error:
@@ -135,12 +135,12 @@ def _reason(path: Path, work: Callable[P, str], *args: P.args, **kwargs: P.kwarg
 
 
 def own_folders() -> list[Path]:
-    """This user's: nobody else's is ever touched, nor what only has such a name."""
+    """Return this user's folders: those of others are never touched."""
     return [path for path, user in _folders() if user == os.geteuid()]
 
 
 def foreign_folders() -> list[Path]:
-    """Those of other users: only their own workers remove them."""
+    """Return the folders of other users: only their own workers remove them."""
     return [path for path, user in _folders() if user != os.geteuid()]
 
 

@@ -1,11 +1,11 @@
-"""The process that ends this worker's runtimes when nobody keeps them alive.
+"""The watchdog: a process that ends this worker's runtimes when their keepalive runs out.
 
-A worker that was stopped cannot end them itself, and a step may keep every thread of its own process busy. So a small
-process of its own watches: it is told, with every renewal of the lease, until when the runtimes may live.
+A stopped worker cannot end them itself, and a step may keep every thread of its own process busy. So a small separate
+process watches: with every renewal of the lease it gets the time until which the runtimes may live.
 
-Timing: telling takes microseconds; starting it some milliseconds, before the first runtime. Model: any thread, one at
-a time. Guarantee: a runtime does not outlive the time that was told last; with the worker all of them end.
-Failure: a watchdog that was killed, or takes nothing any more, is replaced, and told everything again.
+Timing: a message takes microseconds; starting it some milliseconds, before the first runtime. Model: any thread, one at
+a time. Guarantee: a runtime does not outlive the last keepalive; with the worker all of them end.
+Failure: a watchdog that was killed, or no longer reads, is replaced, and gets all messages again.
 """
 
 import contextlib
@@ -27,35 +27,35 @@ logger = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Told of runtimes as they come and go; started when the first one comes."""
+    """Gets a message for each runtime that starts or ends; its process is started with the first one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watched: dict[int, Path] = {}
-        self._until = math.inf  # nobody has promised to keep them alive yet
-        self._lapsed_at = -math.inf  # when it was last seen that a promise came too late
+        self._until = math.inf  # no keepalive yet
+        self._lapsed_at = -math.inf  # when a keepalive last came too late
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
 
     @property
     def pid(self) -> int | None:
-        """Of its process, if there is one."""
+        """The id of its process, if there is one."""
         return self._process.pid if self._process else None
 
     def watch(self, pid: int, folder: Path) -> None:
-        """Have a runtime ended when its time is over: its process, what that has started, and its folder."""
+        """Watch a runtime: at the end of the keepalive, its process, its descendants and its folder are ended."""
         with self._lock:
             self._watched[pid] = folder
             if self._sock is None:
                 self._start()
             else:
-                self._tell(_watch(pid, folder))
+                self._send(_watch(pid, folder))
 
     def forget(self, pid: int) -> None:
-        """The runtime is gone."""
+        """Stop watching a runtime that is gone."""
         with self._lock:
             if self._watched.pop(pid, None) is not None:
-                self._tell(f"forget {pid}")
+                self._send(f"forget {pid}")
 
     def keepalive(self, until: float) -> None:
         """Let the runtimes live until then (monotonic)."""
@@ -67,15 +67,15 @@ class Watchdog:
             if self._watched and (self._sock is None or self._is_stopped()):
                 self._restart()
             else:
-                self._tell(f"until {until!r}")
+                self._send(f"until {until!r}")
 
     def lapsed_since(self, at: float) -> bool:
-        """Whether the time of what was watched then has been over since: it was ended for that."""
+        """Say whether a keepalive has run out since then: a runtime of that time was ended for it."""
         with self._lock:
             return time.monotonic() >= self._until or self._lapsed_at >= at
 
     def stop(self) -> None:
-        """End it, and what it still watches."""
+        """End it, and the runtimes that it still watches."""
         with self._lock:
             self._watched.clear()
             if self._sock is not None:
@@ -86,8 +86,8 @@ class Watchdog:
                     self._process.wait(_STOP_SECONDS)
             self._kill()
 
-    def _tell(self, message: str) -> None:
-        """Without waiting: whoever does not take it is no good."""
+    def _send(self, message: str) -> None:
+        """Send a message without waiting; replace a watchdog that does not read."""
         if self._sock is None:
             return
         try:
@@ -96,12 +96,12 @@ class Watchdog:
             self._restart()
 
     def _is_stopped(self) -> bool:
-        """Whether its process has stopped or ended, as far as the kernel has told; it is left for others to see."""
+        """Say whether its process has stopped or ended, without reaping it."""
         flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
         assert self._process is not None  # noqa: S101 - it comes and goes with its socket
         try:
             return os.waitid(os.P_PID, self._process.pid, flags) is not None
-        except ChildProcessError:  # somebody has taken note of its end already
+        except ChildProcessError:  # it was reaped already
             return True
 
     def _restart(self) -> None:
@@ -109,11 +109,11 @@ class Watchdog:
         self._kill()
         try:
             self._start()
-        except OSError as error:  # no more processes for now: tried again with the next promise
+        except OSError as error:  # no more processes for now: tried again with the next keepalive
             logger.error("no watchdog: %s", error, extra={"event": "WATCHDOG_GONE"})  # noqa: TRY400 - no trace wanted
 
     def _kill(self) -> None:
-        """Before its socket is closed: one that reads its end takes this worker for dead, and ends all runtimes."""
+        """Kill it before its socket is closed: at the end of its stream it would end all runtimes."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -142,7 +142,7 @@ class Watchdog:
         self._sock = ours
         messages = [_watch(pid, folder) for pid, folder in self._watched.items()]
         for message in [*messages, f"until {self._until!r}"]:
-            with contextlib.suppress(OSError):  # it died at once; who tells it next finds out
+            with contextlib.suppress(OSError):  # it died at once; the next message finds out
                 ours.send(os.fsencode(message), socket.MSG_DONTWAIT)
 
 

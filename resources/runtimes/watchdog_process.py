@@ -1,9 +1,9 @@
 """`python -m resources.runtimes.watchdog_process FD`: see resources.runtimes.watchdog.
 
-Timing: sleeps until it is told something or a time is over. Model: one thread, no code of steps, nothing of the
-platform but the ending of processes. Guarantee: what it watches is dead shortly after the time that it was told last,
-or after its worker has gone; then their folders are removed, too, for ten seconds at most.
-Failure: what has ended by itself is no concern of it.
+Timing: sleeps until a message comes or the keepalive runs out. Model: one thread, no code of steps, nothing of the
+platform but the ending of processes. Guarantee: a watched runtime is dead shortly after the last keepalive has run
+out, or after its worker has died; then its folder is removed, too, for ten seconds at most.
+Failure: runtimes that have ended by themselves are ignored.
 """
 
 import math
@@ -16,27 +16,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-# What it takes to end processes is imported when there is something to end: every worker starts with this program.
+# The code that ends processes is imported when it is needed: every worker starts this program.
 MESSAGE_MAX = 8192
 _PROC = Path("/proc")
 
 
 class WatchedRuntime(NamedTuple):
-    """One that is watched."""
+    """A watched runtime."""
 
-    started: str  # as the kernel says, since an id may be given again
+    started: str  # its start time by the kernel, since a process id may be reused
     folder: Path
 
 
 @dataclass
 class RuntimeWatch:
-    """What is watched, and until when."""
+    """The watched runtimes, and the end of their keepalive."""
 
     until: float = math.inf
     runtimes: dict[int, WatchedRuntime] = field(default_factory=dict)
 
-    def hear(self, message: str) -> None:
-        """Take a message."""
+    def handle(self, message: str) -> None:
+        """Apply a message."""
         verb, _, rest = message.partition(" ")
         match verb:
             case "until":
@@ -48,17 +48,17 @@ class RuntimeWatch:
                 self.runtimes.pop(int(rest), None)
 
     def end_all(self) -> None:
-        """Their time is over."""
+        """End all watched runtimes."""
         if not self.runtimes:
             return
-        from resources.runtimes.processes import end_foreign  # noqa: PLC0415 - see above
+        from resources.runtimes.runner_processes import end_foreign  # noqa: PLC0415 - see above
 
         living = [pid for pid, runtime in self.runtimes.items() if _started(pid) == runtime.started]
         end_foreign(living, [runtime.folder for runtime in self.runtimes.values()])
         self.runtimes.clear()
 
     def left(self) -> float | None:
-        """Seconds until something is to be ended; none if nothing ever is."""
+        """Return the seconds until the keepalive runs out; None without runtimes or keepalive."""
         if not self.runtimes or self.until == math.inf:
             return None
         return max(self.until - time.monotonic(), 0.0)
@@ -66,7 +66,7 @@ class RuntimeWatch:
 
 def _started(pid: int) -> str:
     try:
-        # The name before the last bracket may hold anything, brackets too.
+        # The process name, in brackets, may itself contain brackets.
         return (
             (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[19]
         )
@@ -75,23 +75,23 @@ def _started(pid: int) -> str:
 
 
 def serve(sock: socket.socket, watch: RuntimeWatch) -> None:
-    """Until the worker has gone."""
+    """Handle messages until the worker is gone."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     while True:
         left = watch.left()
         poll.poll(None if left is None else math.ceil(left * 1000))
-        # All that was said first: what kept this process from listening is no reason to end anything.
+        # All messages first: a delay of this process itself must not end anything.
         while (message := _next(sock)) is not None:
             if not message:
                 return
-            watch.hear(os.fsdecode(message))
+            watch.handle(os.fsdecode(message))
         if watch.left() == 0:
             watch.end_all()
 
 
 def _next(sock: socket.socket) -> bytes | None:
-    """The next message; empty if there will be none, none if there is none yet."""
+    """Return the next message; empty at the end of the stream, None if there is none yet."""
     try:
         return sock.recv(MESSAGE_MAX, socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -101,7 +101,7 @@ def _next(sock: socket.socket) -> bytes | None:
 
 
 def main() -> None:
-    """Watch over what the worker at the other end of this descriptor has started."""
+    """Watch the runtimes of the worker at the other end of this descriptor."""
     watch = RuntimeWatch()
     with socket.socket(fileno=int(sys.argv[1])) as sock:
         os.set_inheritable(sock.fileno(), False)  # noqa: FBT003 - its signature
@@ -114,7 +114,7 @@ def main() -> None:
     try:
         watch.end_all()
     finally:
-        # What stays is for the sweep of another worker.
+        # A folder that stays is left to the sweep of another worker.
         remove_unheld(folders, until=time.monotonic() + SWEEP_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Whether a definition fits its type, before anything is stored."""
+"""The rules that a definition must meet before it is stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,8 +18,8 @@ _WAY_OUT = "'isolane resources types' shows what a type takes"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """A definition as somebody wrote it."""
+class DefinitionInput:
+    """A definition as its author wrote it, not checked yet."""
 
     name: str
     type: str
@@ -28,18 +28,18 @@ class Wanted:
     scope: str = DefinitionScope.STEP.value
 
 
-def check_wanted(wanted: Wanted) -> frozenset[str]:
-    """Refuse what does not fit; return the names of the stored secrets that it refers to."""
-    check_name(wanted.name)
-    provider = _provider(wanted.type)
-    if wanted.scope not in DefinitionScope.values:
+def check_definition_input(given: DefinitionInput) -> frozenset[str]:
+    """Refuse a definition that does not fit its type; return the names of the stored secrets that it refers to."""
+    check_name(given.name)
+    provider = _provider(given.type)
+    if given.scope not in DefinitionScope.values:
         raise InvalidInput(
-            f"scope is {wanted.scope!r}; use {' or '.join(DefinitionScope.values)}.", field="scope"
+            f"scope is {given.scope!r}; use {' or '.join(DefinitionScope.values)}.", field="scope"
         )
-    stored = _check_secrets(provider, wanted.secrets)
-    config = check_config(wanted.config)
-    _check_form(provider, config, frozenset(wanted.secrets))
-    _check_place(wanted.type, config)
+    stored = _check_secrets(provider, given.secrets)
+    config = check_config(given.config)
+    _check_form(provider, config, frozenset(given.secrets))
+    _check_place(given.type, config)
     return stored
 
 
@@ -49,22 +49,22 @@ def _check_form(
     try:
         built = build(provider.config, config, "config")
     except ShapeError as error:
-        said = error.reason if error.where == "config" else f"{error.where}: {error.reason}"
-        raise _refusal(provider, said, _WAY_OUT) from None
+        reason = error.reason if error.where == "config" else f"{error.where}: {error.reason}"
+        raise _refusal(provider, reason, _WAY_OUT) from None
     try:
         provider.check_definition(built, secrets)
     except ValueError as error:
         raise _refusal(provider, str(error)) from None
 
 
-def _refusal(provider: Provider[Any], said: str, way_out: str = "") -> InvalidInput:
-    """What a provider says, with the place in the definition that it begins with."""
-    named = said.partition(":")[0]
+def _refusal(provider: Provider[Any], reason: str, way_out: str = "") -> InvalidInput:
+    """Return the error for a provider's reason, with the path of the field that the reason begins with."""
+    named = reason.partition(":")[0]
     if named in {field.name for field in fields(provider.config)}:
-        named, said = f"config.{named}", f"config.{said}"
-    elif not named.startswith(("config", "secrets")) or named == said:
-        named, said = "config", f"config: {said}"
-    return InvalidInput(f"{said}; {way_out}." if way_out else f"{said}.", field=named)
+        named, reason = f"config.{named}", f"config.{reason}"
+    elif not named.startswith(("config", "secrets")) or named == reason:
+        named, reason = "config", f"config: {reason}"
+    return InvalidInput(f"{reason}; {way_out}." if way_out else f"{reason}.", field=named)
 
 
 def _check_place(type_: str, config: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ def _provider(type_: str) -> Provider[Any]:
 
 def _check_secrets(provider: Provider[Any], secrets: object) -> frozenset[str]:
     if not isinstance(secrets, Mapping):
-        raise InvalidInput("secrets is no object; write names and references.", field="secrets")
+        raise InvalidInput("secrets is not an object; write names and references.", field="secrets")
     stored = set()
     for name, reference in secrets.items():
         if name not in provider.secrets:
@@ -98,15 +98,15 @@ def _check_secrets(provider: Provider[Any], secrets: object) -> frozenset[str]:
 
 
 def _stored_name(where: str, reference: object) -> set[str]:
-    """The name of the stored secret, if the reference is to one; a scheme must be known."""
+    """Return the name of the stored secret, if the reference is to one; a scheme must be known."""
     if not isinstance(reference, str):
-        raise InvalidInput(f"{where} is no reference; write the name of a secret.", field=where)
+        raise InvalidInput(f"{where} is not a reference; write the name of a secret.", field=where)
     try:
         parsed = parse(reference)
     except InvalidInput:
         # Not repeated: it may be the secret itself, written in the wrong place.
         raise InvalidInput(
-            f"{where} is no reference: store the value with 'isolane secrets set NAME' and write that name, or"
+            f"{where} is not a reference: store the value with 'isolane secrets set NAME' and write that name, or"
             " env:NAME or file:name.",
             field=where,
         ) from None

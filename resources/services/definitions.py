@@ -1,4 +1,4 @@
-"""Making, changing and deleting a tenant's definitions."""
+"""Creating, changing and deleting a tenant's definitions."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from foundation.errors import Conflict, InvalidInput
 from resources.models import ResourceDefinition, Secret
 from resources.selectors import no_definition
-from resources.services.definition_rules import Wanted, check_wanted
+from resources.services.definition_rules import DefinitionInput, check_definition_input
 from resources.services.names import is_name
 from tenants.scope import TenantRef, tenant_scope, without_connection
 from tenants.services.audit import record
@@ -29,50 +29,54 @@ class DefinitionInUse(Conflict):
     code = "definition_in_use"
 
 
-def create_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
-    """Store a definition that fits its type and whose secrets exist."""
-    stored = _checked(wanted)
+def create_definition(
+    tenant: TenantRef, given: DefinitionInput, *, actor: str
+) -> ResourceDefinition:
+    """Store a definition that meets the rules of its type and whose secrets exist."""
+    stored = _checked(given)
     try:
         with tenant_scope(tenant), transaction.atomic():
             _lock_secrets(stored)
             made = ResourceDefinition.objects.create(
-                name=wanted.name,
-                type=wanted.type,
-                config=dict(wanted.config),
-                secrets=dict(wanted.secrets),
-                scope=wanted.scope,
+                name=given.name,
+                type=given.type,
+                config=dict(given.config),
+                secrets=dict(given.secrets),
+                scope=given.scope,
                 created_by=actor,
                 updated_by=actor,
             )
             _record("create", tenant, made, actor)
     except IntegrityError:
         raise DefinitionExists(
-            f"There is a definition {wanted.name!r} already; change that one, or choose another name.",
+            f"There is a definition {given.name!r} already; change that one, or choose another name.",
             field="name",
         ) from None
     return made
 
 
-def update_definition(tenant: TenantRef, wanted: Wanted, *, actor: str) -> ResourceDefinition:
-    """Replace all of a definition but its type; runs that begin from now on are given the new one."""
-    stored = _checked(wanted)
+def update_definition(
+    tenant: TenantRef, given: DefinitionInput, *, actor: str
+) -> ResourceDefinition:
+    """Replace all of a definition but its type; runs that begin from now on get the new one."""
+    stored = _checked(given)
     with tenant_scope(tenant), transaction.atomic():
-        found = _locked(wanted.name)
-        if wanted.type != found.type:
+        found = _locked(given.name)
+        if given.type != found.type:
             raise InvalidInput(
-                f"type: {wanted.name!r} is of type {found.type!r}, which never changes; make another definition.",
+                f"type: {given.name!r} is of type {found.type!r}, which never changes; make another definition.",
                 field="type",
             )
         _lock_secrets(stored)
-        found.config, found.secrets = dict(wanted.config), dict(wanted.secrets)
-        found.scope, found.updated_by = wanted.scope, actor
+        found.config, found.secrets = dict(given.config), dict(given.secrets)
+        found.scope, found.updated_by = given.scope, actor
         found.save()
         _record("change", tenant, found, actor)
     return found
 
 
 def delete_definition(tenant: TenantRef, name: str, *, actor: str, users_of: UsersOf) -> None:
-    """Forget a definition that the newest version of no blueprint uses."""
+    """Delete a definition, unless the newest version of a blueprint uses it."""
     with tenant_scope(tenant), transaction.atomic():
         found = _locked(name)
         if users := users_of(name):
@@ -86,13 +90,13 @@ def delete_definition(tenant: TenantRef, name: str, *, actor: str, users_of: Use
 
 
 def unrouted(name: str) -> Sequence[str]:
-    """Stands where a view is given, with its route, who knows which blueprints use a definition."""
-    raise NotImplementedError(f"nobody was named who knows which blueprints use {name!r}")
+    """Stand in for `users_of` until a route sets it."""
+    raise NotImplementedError(f"no users_of was set to find the blueprints that use {name!r}")
 
 
-def _checked(wanted: Wanted) -> frozenset[str]:
+def _checked(given: DefinitionInput) -> frozenset[str]:
     with without_connection():  # the names of the platform's own servers are looked up
-        return check_wanted(wanted)
+        return check_definition_input(given)
 
 
 def _locked(name: str) -> ResourceDefinition:
@@ -105,7 +109,7 @@ def _locked(name: str) -> ResourceDefinition:
 
 
 def _lock_secrets(names: frozenset[str]) -> None:
-    """Refuse references to secrets that are not there; those that are stay until this is committed."""
+    """Refuse references to secrets that do not exist; those that exist are locked until this is committed."""
     locked = Secret.objects.select_for_update(no_key=True).filter(name__in=names).order_by("name")
     if missing := sorted(names.difference(locked.values_list("name", flat=True))):
         raise InvalidInput(

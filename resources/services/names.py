@@ -7,12 +7,12 @@ _SHOWN = 80  # characters of a wrong name that its refusal repeats
 
 
 def is_name(name: object) -> bool:
-    """Say whether something can have this name; what cannot is not looked for."""
+    """Say whether this can be the name of a definition or secret; if not, no query is needed."""
     return isinstance(name, str) and RESOURCE.fullmatch(name) is not None
 
 
 def check_name(name: object, *, field: str = "name") -> str:
-    """Return the name if it is one; the error says what would do."""
+    """Return the name if it is valid; the error describes a valid one."""
     if isinstance(name, str) and is_name(name):
         return name
     shown = repr(name)

@@ -1,4 +1,4 @@
-"""What a definition's config may hold: values that PostgreSQL can store, and none that looks like a secret. Pure."""
+"""The values that a definition's config may contain: storable in PostgreSQL, and not like a secret. Pure."""
 
 import json
 import math
@@ -10,12 +10,12 @@ from foundation.errors import InvalidInput
 
 MAX_BYTES = 16_384
 MAX_DEPTH = 10
-# As they are written in configs and headers, with - for _ and in any case.
+# As written in configs and headers, with - for _ and in any case.
 _SECRET_NAME = re.compile(
     r"(.*_)?(password|passwd|pwd|passphrase|secret|token|apikey|api_key|access_key|secret_key|private_key|credentials?)"
     r"|authorization|proxy_authorization|cookie"
 )
-# One character before the colon: with all of a scheme, a long text would be read again from each of its letters.
+# One character before the colon: a whole scheme would make the search quadratic in long texts.
 _URL_WITH_CREDENTIALS = re.compile(r"[a-z0-9+.-]://[^/?#\s]*@", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
     r"\s*(bearer|basic)\s+\S|.*-----BEGIN [A-Z ]*PRIVATE KEY-----", re.I | re.S
@@ -23,15 +23,15 @@ _SECRET_VALUE = re.compile(
 
 
 class SecretInConfig(InvalidInput):
-    """A config holds what looks like a secret; it would be shown and stored as it is."""
+    """A config contains something like a secret; it would be stored and shown in plain text."""
 
     code = "secret_in_config"
 
 
 def check_config(config: object) -> dict[str, Any]:
-    """Return the config if it can be stored and shown to everybody who may look at the definition."""
+    """Return the config if it can be stored, and shown to every viewer of the definition."""
     if not isinstance(config, dict):
-        raise InvalidInput("config is no object; write fields and values.", field="config")
+        raise InvalidInput("config is not an object; write fields and values.", field="config")
     if len(_written(config)) > MAX_BYTES:
         raise InvalidInput(f"config is larger than {MAX_BYTES} bytes.", field="config")
     for path, name, value in _values(config, "config", 0):
@@ -41,7 +41,7 @@ def check_config(config: object) -> dict[str, Any]:
 
 
 def _written(config: dict[str, Any]) -> str:
-    """As JSON; what is none is told by its path later."""
+    """Return the config as JSON; values without a JSON form are refused later, by their path."""
     try:
         return json.dumps(config, default=str)
     except (ValueError, RecursionError):
@@ -53,14 +53,14 @@ def check_text(text: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(f"{where} is no text in UTF-8.", field=where) from None
+        raise InvalidInput(f"{where} is not text in UTF-8.", field=where) from None
     if "\0" in text:
-        raise InvalidInput(f"{where} holds a NUL character; leave it out.", field=where)
+        raise InvalidInput(f"{where} contains a NUL character; leave it out.", field=where)
     return text
 
 
 def _values(value: Any, path: str, depth: int, name: str = "") -> Iterator[tuple[str, str, Any]]:
-    """Each value inside with its path, and the nearest name that it has."""
+    """Yield each value with its path and its nearest name."""
     if depth > MAX_DEPTH:
         raise InvalidInput(f"config is nested deeper than {MAX_DEPTH}.", field="config")
     if isinstance(value, Mapping):
@@ -81,12 +81,12 @@ def _check_storable(path: str, value: Any) -> None:
         raise InvalidInput(f"{path} is {value}; write a finite number.", field=path)
     elif value is not None and not isinstance(value, bool | int | float):
         raise InvalidInput(
-            f"{path} is no JSON; write text, a number, true, false or null.", field=path
+            f"{path} is not JSON; write text, a number, true, false or null.", field=path
         )
 
 
 def _refuse_secret(path: str, name: str, value: Any) -> None:
-    """Refuse without a word of the value."""
+    """Refuse a value that looks like a secret, without repeating it."""
     if value is None or isinstance(value, bool) or value == "":
         return
     if _SECRET_NAME.fullmatch(name.lower().replace("-", "_")):
@@ -98,7 +98,7 @@ def _refuse_secret(path: str, name: str, value: Any) -> None:
     else:
         return
     raise SecretInConfig(
-        f"{path} {reason}, and a config is shown to everybody who may look at it: store the value with"
+        f"{path} {reason}, and a config is shown to every viewer of the definition: store the value with"
         " 'isolane secrets set NAME' and name it under secrets.",
         field=path,
     )

@@ -1,8 +1,9 @@
-"""Encrypting again under the newest key, row by row, while everything goes on.
+"""Re-encryption under the newest key, row by row, while runs go on.
 
 Timing: request-time, from a command. Model: sync. Guarantee: idempotent; each row is compared and set by itself, so
 that a value written meanwhile is never overwritten with an older one.
-Failure: what no key opens is counted and left as it is; errors of the database bubble, and a second run goes on.
+Failure: values that no key decrypts are counted and left as they are; database errors bubble, and a second run
+continues.
 """
 
 from dataclasses import dataclass
@@ -13,17 +14,17 @@ from django.db.models import Model
 from foundation.keyring import UndecryptableError
 from foundation.sealing import key_ring, newest_key
 
-BATCH = 100  # rows that are read at once; a sealed output may be large
+BATCH = 100  # rows per query; a sealed output may be large
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rotated:
-    """What a rotation came to, in values."""
+    """The outcome of a rotation, in numbers of values."""
 
     rotated: int = 0
-    current: int = 0  # were under the newest key already
-    changed: int = 0  # were written by others meanwhile; another rotation looks at them again
-    unreadable: int = 0  # no key of the ring opens them
+    current: int = 0  # already under the newest key
+    changed: int = 0  # written by others meanwhile; left to another rotation
+    unreadable: int = 0  # no key of the ring decrypts them
 
     def __add__(self, other: "Rotated") -> "Rotated":
         return Rotated(
@@ -35,12 +36,12 @@ class Rotated:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is under the newest key."""
+        """True if every value is under the newest key."""
         return not self.changed and not self.unreadable
 
 
 def rotate_column(model: type[Model], column: str) -> Rotated:
-    """Bring one column of sealed values under the newest key, in the scope entered."""
+    """Re-encrypt one column of sealed values, in the scope entered."""
     total, last = Rotated(), None
     rows = model._default_manager.filter(**{f"{column}__isnull": False}).order_by("pk")
     while True:

@@ -1,7 +1,7 @@
 """Storing secrets, and resolving references to them for a run.
 
 Timing: request-time (putting, deleting) and background-worker (resolving). Model: sync; resolvers may read a file or
-ask a server. Guarantee: a value is stored encrypted only, and leaves by `resolve` alone.
+query a server. Guarantee: a value is stored encrypted only, and leaves by `resolve` alone.
 Failure: bubble; an error names the secret or the reference, never a value.
 """
 
@@ -30,7 +30,7 @@ class SecretInUse(Conflict):
 
 
 def put_secret(tenant: TenantRef, name: str, value: str, *, actor: str) -> Secret:
-    """Make a secret or replace its value; runs that begin from now on are given the new one."""
+    """Create a secret or replace its value; runs that begin from now on get the new one."""
     check_name(name)
     sealed = seal(tenant.schema, name, check_value(value))
     with tenant_scope(tenant), transaction.atomic():
@@ -51,9 +51,9 @@ def put_secret(tenant: TenantRef, name: str, value: str, *, actor: str) -> Secre
 
 
 def delete_secret(tenant: TenantRef, name: str, *, actor: str) -> None:
-    """Forget a secret that no definition refers to."""
+    """Delete a secret that no definition refers to."""
     with tenant_scope(tenant), transaction.atomic():
-        # Locked: whoever writes a definition that refers to it locks it, too.
+        # Locked: writing a definition that refers to it locks it, too.
         secret = None
         if is_name(name):
             secret = Secret.objects.select_for_update().defer("sealed").filter(name=name).first()
@@ -70,7 +70,7 @@ def delete_secret(tenant: TenantRef, name: str, *, actor: str) -> None:
 
 
 def check_value(value: object) -> str:
-    """Return the value if it can be stored, handed over and masked; the error does not repeat it."""
+    """Return the value if it can be stored, granted and masked; the error does not repeat it."""
     if reason := refusal_of(value):
         raise InvalidInput(f"value cannot be a secret: {reason}.", field="value")
     return str(value)
@@ -79,9 +79,9 @@ def check_value(value: object) -> str:
 def resolve(
     tenant: str, refs: Mapping[str, str], sealed: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The values of these references, under the same names; for the worker, inside of the tenant.
+    """Return the values of these references, under the same names; for the worker, in the tenant entered.
 
-    `tenant` is the schema's name. Stored ones are read with one query, unless the caller has read them: `sealed`.
+    `tenant` is the schema's name. Stored ones are read with one query, unless the caller passes them as `sealed`.
     """
     parsed = {key: parse(reference) for key, reference in refs.items()}
     if sealed is None:
@@ -91,7 +91,7 @@ def resolve(
         if reference.scheme:
             values[key] = resolver_of(reference.scheme).resolve(tenant, reference.path)
         else:
-            values[key] = _opened(tenant, reference.path, sealed.get(reference.path))
+            values[key] = _unsealed(tenant, reference.path, sealed.get(reference.path))
     return values
 
 
@@ -100,13 +100,15 @@ def _sealed(names: set[str]) -> dict[str, str]:
     return {name: bytes(sealed).decode("ascii") for name, sealed in found}
 
 
-def _opened(tenant: str, name: str, sealed: str | None) -> str:
+def _unsealed(tenant: str, name: str, sealed: str | None) -> str:
     if sealed is None:
         raise SecretUnavailable(f"There is no secret {name!r}; 'isolane secrets set' makes one.")
     try:
         return unseal(tenant, name, sealed.encode())
     except (UndecryptableError, SealBroken) as error:
-        raise SecretUnavailable(f"The secret {name!r} cannot be opened: {error.detail}") from None
+        raise SecretUnavailable(
+            f"The secret {name!r} cannot be decrypted: {error.detail}"
+        ) from None
 
 
 def _definitions_with(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What each type of resource takes, for people and editors."""
+"""The resource types with the form of their definitions, for people and editors."""
 
 import dataclasses
 import types
@@ -16,16 +16,16 @@ class ResourceType:
     type: str
     summary: str
     config: dict[str, Any]  # a JSON Schema
-    secrets: dict[str, str]  # name to what it is
+    secrets: dict[str, str]  # name to description
 
 
 def resource_types() -> list[ResourceType]:
-    """All that are installed, by name."""
+    """Return all installed types, by name."""
     return [resource_type(name) for name in sorted(known_types())]
 
 
 def resource_type(name: str) -> ResourceType:
-    """One of them; LookupError names the known ones."""
+    """Return one type; LookupError names the known ones."""
     provider = provider_of(name)
     summary = (type(provider).__doc__ or "").strip().partition("\n")[0]
     return ResourceType(
@@ -37,7 +37,7 @@ def resource_type(name: str) -> ResourceType:
 
 
 def config_schema(hint: Any) -> dict[str, Any]:
-    """The JSON Schema of a config: of dataclasses, and of all that a node's parameter may be."""
+    """Return the JSON Schema of a config: of dataclasses, and of every type that a node's parameter may have."""
     origin, args = get_origin(hint) or hint, get_args(hint)
     if dataclasses.is_dataclass(origin):
         return _record_schema(origin)

@@ -15,7 +15,7 @@ from foundation.errors import InvalidInput, IsolaneError
 from orchestrator.cli.main import cli
 from resources.addresses import AddressRefused, HostUnknown, policy_from_settings, resolve
 from resources.models import ResourceDefinition
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
@@ -69,7 +69,9 @@ def configs(host: str, port: int) -> dict[str, dict[str, Any]]:
 
 def refused(tenant: TenantRef, type_: str, config: dict[str, Any]) -> IsolaneError:
     with pytest.raises(IsolaneError) as error:
-        create_definition(tenant, Wanted(name="inside", type=type_, config=config), actor="tests")
+        create_definition(
+            tenant, DefinitionInput(name="inside", type=type_, config=config), actor="tests"
+        )
     with tenant_scope(tenant):
         assert not ResourceDefinition.objects.exists()
     return error.value

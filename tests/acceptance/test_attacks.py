@@ -17,7 +17,7 @@ from executions.blueprints.errors import InvalidBlueprint
 from executions.models import Execution, StepLog
 from executions.states import TERMINAL_EXECUTION
 from resources.models import ResourceDefinition
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from tenants.scope import TenantRef, tenant_scope
 from tests.acceptance.conftest import StartWorker
@@ -161,7 +161,7 @@ def test_a_definition_of_another_tenant_is_not_there(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
     start_worker()
-    create_definition(acme, Wanted(name="only-acmes", type="cache"), actor="tests")
+    create_definition(acme, DefinitionInput(name="only-acmes", type="cache"), actor="tests")
     declared = {"theirs": {"type": "cache", "definition": "only-acmes"}}
     steal = attack("resource", name="theirs")
     with pytest.raises(InvalidBlueprint, match="only-acmes"):

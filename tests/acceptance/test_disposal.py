@@ -1,4 +1,4 @@
-"""Whatever ends a run, nothing of it is left at the far sides, and its ledger balances; on real workers."""
+"""Whatever ends a run, nothing of it is left at the remote servers, and its ledger balances; on real workers."""
 
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ from executions.models import Execution, ResourceRecord
 from executions.semantics.approval_reply import ApprovalReply
 from executions.services.approvals import answer
 from executions.submission.cancel import request_cancel
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker
-from tests.acceptance.far_sides import RESOURCES, FarSides, balance_of, define
+from tests.acceptance.remote_servers import RESOURCES, RemoteServers, balance_of, define
 from tests.acceptance.runs import ended, no_slot_is_held, reload, start_run
 from tests.customer import Customer
 from tests.waiting import wait_for
@@ -27,10 +27,10 @@ def _nodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def far(
+def remote(
     customer: Customer, run_cache: "redis.Redis", acme: TenantRef, globex: TenantRef
-) -> FarSides:
-    return FarSides(customer, run_cache)
+) -> RemoteServers:
+    return RemoteServers(customer, run_cache)
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def begin(tenant: TenantRef, *steps: dict[str, Any], **fields: Any) -> Execution
     return start_run(tenant, *steps, resources=RESOURCES, **fields)
 
 
-def settled(tenant: TenantRef, run: Execution, far: FarSides, state: str) -> dict[str, int]:
+def settled(tenant: TenantRef, run: Execution, remote: RemoteServers, state: str) -> dict[str, int]:
     """It has ended so; nothing is left, here or there. Returns how its resources ended."""
     found = ended(tenant, run, 40)
     assert found.state == state, found.message
 
     # What was killed with its runtime is seen by the server a moment later, what was swept by a later turn.
-    wait_for(lambda: far.left_of(run.pk) == [], f"nothing to be left of {run.pk}", 40)
+    wait_for(lambda: remote.left_of(run.pk) == [], f"nothing to be left of {run.pk}", 40)
     wait_for(lambda: balance_of(tenant, run).is_clean, f"the ledger of {run.pk} to balance", 20)
     found_balance = balance_of(tenant, run)
     assert found_balance.allocated == found_balance.disposed > 0
@@ -59,7 +59,10 @@ def settled(tenant: TenantRef, run: Execution, far: FarSides, state: str) -> dic
 
 
 def test_every_ending_leaves_nothing(
-    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+    tenants: tuple[TenantRef, TenantRef],
+    remote: RemoteServers,
+    start_worker: StartWorker,
+    tmp_path: Path,
 ) -> None:
     acme, globex = tenants
     start_worker()
@@ -78,7 +81,7 @@ def test_every_ending_leaves_nothing(
         ),
         "express": (acme, begin(acme, USE, USE, express=True), "succeeded"),
     }
-    how = {name: settled(tenant, run, far, state) for name, (tenant, run, state) in runs.items()}
+    how = {name: settled(tenant, run, remote, state) for name, (tenant, run, state) in runs.items()}
     # A role, a cache user, its keys; and the two handles.
     disposed = {"disposed": 5}
     assert how["success"] == how["failure"] == how["express"] == disposed
@@ -88,22 +91,28 @@ def test_every_ending_leaves_nothing(
     assert how["step timeout"] == how["run timeout"] == how["kill of the runtime"] == killed
     no_slot_is_held()
     with platform_scope():
-        assert not Issued.objects.exists()
+        assert not IssuedCredential.objects.exists()
 
 
 def test_a_disposer_that_hangs_stops_no_other(
-    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+    tenants: tuple[TenantRef, TenantRef],
+    remote: RemoteServers,
+    start_worker: StartWorker,
+    tmp_path: Path,
 ) -> None:
     acme, _ = tenants
     start_worker()
     file = tmp_path / "closed"
     run = begin(acme, {"uses": "ending.hanging_close", "with": {"file": str(file)}})
-    assert settled(acme, run, far, "succeeded") == {"disposed": 5}
+    assert settled(acme, run, remote, "succeeded") == {"disposed": 5}
     assert file.read_text().split() == ["first"]
 
 
 def test_a_cancel_and_a_suspension_leave_nothing(
-    tenants: tuple[TenantRef, TenantRef], far: FarSides, start_worker: StartWorker, tmp_path: Path
+    tenants: tuple[TenantRef, TenantRef],
+    remote: RemoteServers,
+    start_worker: StartWorker,
+    tmp_path: Path,
 ) -> None:
     acme, globex = tenants
     start_worker()
@@ -111,16 +120,16 @@ def test_a_cancel_and_a_suspension_leave_nothing(
     cancelled = begin(acme, {"uses": "ending.hang", "with": {"begun": str(begun)}})
     asks = begin(globex, USE, {"uses": "human.approval", "with": {"prompt": "Go on?"}}, USE)
     wait_for(begun.exists, "the step to begin")
-    assert far.left_of(cancelled.pk) != []
+    assert remote.left_of(cancelled.pk) != []
     with tenant_scope(acme):
         request_cancel(cancelled.pk, actor="test")
-    assert settled(acme, cancelled, far, "cancelled") == {"disposed": 3, "killed": 2}
+    assert settled(acme, cancelled, remote, "cancelled") == {"disposed": 3, "killed": 2}
     wait_for(lambda: reload(globex, asks).state == "suspended", "the run to be suspended")
     # While a person is asked, nothing of it exists.
-    assert far.left_of(asks.pk) == []
+    assert remote.left_of(asks.pk) == []
     assert balance_of(globex, asks).ended == {"disposed": 5}
     answer(globex, asks.public_id, 1, ApprovalReply(approved=True, by="test"))
-    assert settled(globex, asks, far, "succeeded") == {"disposed": 10}
+    assert settled(globex, asks, remote, "succeeded") == {"disposed": 10}
     with tenant_scope(globex):
         epochs = set(ResourceRecord.objects.filter(execution=asks).values_list("epoch", flat=True))
     assert len(epochs) == 2
@@ -128,7 +137,7 @@ def test_a_cancel_and_a_suspension_leave_nothing(
 
 def test_a_worker_that_drains_leaves_nothing_and_its_runs_go_on(
     tenants: tuple[TenantRef, TenantRef],
-    far: FarSides,
+    remote: RemoteServers,
     start_worker: StartWorker,
     tmp_path: Path,
 ) -> None:
@@ -146,4 +155,4 @@ def test_a_worker_that_drains_leaves_nothing_and_its_runs_go_on(
     drained.terminate()  # the step under way ends in time, the next one runs elsewhere
     start_worker()
     for tenant, run in runs.items():
-        assert settled(tenant, run, far, "succeeded") == {"disposed": 10}
+        assert settled(tenant, run, remote, "succeeded") == {"disposed": 10}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executions.models import Execution
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope
@@ -39,7 +39,7 @@ def define(tenant: TenantRef, customer: Customer) -> None:
         "dbname": customer.dbname,
         "user": customer.reader.user,
     }
-    wanted = Wanted(
+    wanted = DefinitionInput(
         name="one-shop",
         type="database",
         config=config,

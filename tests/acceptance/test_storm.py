@@ -14,8 +14,8 @@ import redis
 from django.utils.timezone import now
 
 from executions.models import ResourceRecord
-from resources.ledger.models import Issued
-from resources.runtimes import processes
+from resources.ledger.models import IssuedCredential
+from resources.runtimes import runner_processes
 from resources.runtimes.folder import PREFIX
 from resources.runtimes.sweeping import FolderSweep
 from tenants.scope import TenantRef, tenant_scope
@@ -121,9 +121,9 @@ def _record(tenant: TenantRef, remote_id: str) -> None:
         ResourceRecord.objects.create(
             execution_id=run_id, epoch=1, resource_id=remote_id, type="cache.user", opened_at=now()
         )
-        Issued.objects.create(
+        IssuedCredential.objects.create(
             tenant_id=tenant.id, execution_id=run_id, epoch=1, resource_type="cache", kind="cache.user",
-            far_id=remote_id, data=b"", issued_at=now(), sweep_at=now(),
+            remote_id=remote_id, data=b"", issued_at=now(), sweep_at=now(),
         )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_a_process_that_a_stray_starts_during_the_search_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first search finds a process that ends a moment later; its child exists only then."""
-    search = processes._strays
+    search = runner_processes._strays
     started: list[subprocess.Popen[bytes]] = []
 
     def strays(home: Path) -> Iterator[psutil.Process]:
@@ -153,6 +153,6 @@ def test_a_process_that_a_stray_starts_during_the_search_is_ended_too(
         else:
             started.append(subprocess.Popen(["sleep", "60"], env={"HOME": str(home)}))
 
-    monkeypatch.setattr(processes, "_strays", strays)
-    processes.end_strays(tmp_path)
+    monkeypatch.setattr(runner_processes, "_strays", strays)
+    runner_processes.end_strays(tmp_path)
     assert started[0].wait(10) == -signal.SIGKILL

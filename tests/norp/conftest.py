@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from orchestrator.norp.far_sides import Opening, run_cache_side
+from orchestrator.norp.observed_servers import ServerContext, observed_run_cache
 from orchestrator.norp.probes import ProbedDefinition
 from orchestrator.norp.suite import Target
 from orchestrator.norp.targets import database_target
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef
@@ -18,7 +18,7 @@ from tenants.selectors import tenant_by_schema
 from tests.acceptance.conftest import WorkerProcess
 from tests.conftest import wipe
 from tests.customer import Customer
-from tests.norp.far_books import Books, Requests, ServerLog, recorder_side
+from tests.norp.connection_logs import ConnectionLog, PostgresLog, RequestLog, observed_recorder
 from tests.plugin import SERVERS
 from tests.provisioners import running_provisioner
 from tests.recorder import Recorder
@@ -66,43 +66,43 @@ def tenants(worker: WorkerProcess, customer: Customer, recorder: Recorder) -> li
     for tenant in found:
         put_secret(tenant, "reader", customer.reader.password, actor="tests")
         put_secret(tenant, "admin", customer.admin.password, actor="tests")
-        for wanted in _wanted(customer, recorder):
-            create_definition(tenant, wanted, actor="tests")
+        for definition in _definitions(customer, recorder):
+            create_definition(tenant, definition, actor="tests")
     return found
 
 
 @pytest.fixture(scope="module")
 def targets(tenants: list[TenantRef], recorder: Recorder) -> dict[str, Target]:
     """One of each kind, of the first tenant, to be compared with the second."""
-    openings: dict[str, Callable[[], Opening]] = {
-        "cache": partial(run_cache_side, SERVERS.cache_url),
-        "static": database_target(tenants[0], "static").opening,
-        "minted": database_target(tenants[0], "minted").opening,
-        "http": partial(recorder_side, recorder),
+    servers: dict[str, Callable[[], ServerContext]] = {
+        "cache": partial(observed_run_cache, SERVERS.cache_url),
+        "static": database_target(tenants[0], "static").observe,
+        "minted": database_target(tenants[0], "minted").observe,
+        "http": partial(observed_recorder, recorder),
     }
     return {
         kind: Target(
             name=kind,
             subject=_subject(tenants[0], kind),
             other=_subject(tenants[1], kind),
-            opening=openings[kind],
+            observe=servers[kind],
         )
         for kind in KINDS
     }
 
 
 @pytest.fixture(scope="module")
-def books(customer: Customer, recorder: Recorder) -> dict[str, Books]:
-    """Of the kinds whose far side keeps some."""
-    log = ServerLog(customer)
-    return {"static": log, "minted": log, "http": Requests(recorder)}
+def logs(customer: Customer, recorder: Recorder) -> dict[str, ConnectionLog]:
+    """The connection logs of the kinds whose server keeps one."""
+    log = PostgresLog(customer)
+    return {"static": log, "minted": log, "http": RequestLog(recorder)}
 
 
 def _subject(tenant: TenantRef, kind: str) -> ProbedDefinition:
     return ProbedDefinition(tenant=tenant, definition=kind, type=TYPES[kind])
 
 
-def _wanted(customer: Customer, recorder: Recorder) -> list[Wanted]:
+def _definitions(customer: Customer, recorder: Recorder) -> list[DefinitionInput]:
     place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
     configs: dict[str, dict[str, object]] = {
         "cache": {},
@@ -112,7 +112,7 @@ def _wanted(customer: Customer, recorder: Recorder) -> list[Wanted]:
     }
     secrets = {"static": {"password": "reader"}, "minted": {"password": "admin"}}
     return [
-        Wanted(
+        DefinitionInput(
             name=kind,
             type=TYPES[kind],
             config=configs[kind],

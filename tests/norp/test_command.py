@@ -19,7 +19,7 @@ from executions.models import Blueprint
 from orchestrator.cli.commands import norp as command
 from orchestrator.cli.main import cli
 from orchestrator.norp import watcher
-from orchestrator.norp.far_sides import FarSide, Look, Opening
+from orchestrator.norp.observed_servers import ObservedServer, ServerContext, ServerSnapshot
 from orchestrator.norp.suite import Target
 from orchestrator.norp.targets import cache_target
 from resources.selectors import all_definitions
@@ -105,29 +105,29 @@ def test_an_interrupted_one_leaves_no_tenant(worker: WorkerProcess) -> None:
 class Leaking:
     """The run cache, but whenever a connection of a run is seen there, it gets a twin that nobody closes."""
 
-    def __init__(self, side: FarSide, twins: ExitStack) -> None:
-        self._side = side
+    def __init__(self, server: ObservedServer, twins: ExitStack) -> None:
+        self._server = server
         self._twins = twins
-        self._marks: set[str] = set()
+        self._tags: set[str] = set()
 
-    def look(self) -> Look:
-        new = {link.mark for link in self._side.look().links} - self._marks
-        for mark in new:
+    def snapshot(self) -> ServerSnapshot:
+        new = {one.tag for one in self._server.snapshot().connections} - self._tags
+        for tag in new:
             twin = redis.Redis.from_url(
-                SERVERS.cache_url, client_name=mark, single_connection_client=True
+                SERVERS.cache_url, client_name=tag, single_connection_client=True
             )
             self._twins.enter_context(twin).ping()
-        self._marks |= new
-        return self._side.look()
+        self._tags |= new
+        return self._server.snapshot()
 
-    def entries(self, execution_id: UUID) -> tuple[str, ...]:
-        return self._side.entries(execution_id)
+    def keys_of(self, execution_id: UUID) -> tuple[str, ...]:
+        return self._server.keys_of(execution_id)
 
 
 @contextmanager
-def leaking(opening: Opening) -> Iterator[FarSide]:
-    with opening as side, ExitStack() as twins:
-        yield Leaking(side, twins)
+def leaking(context: ServerContext) -> Iterator[ObservedServer]:
+    with context as server, ExitStack() as twins:
+        yield Leaking(server, twins)
 
 
 def test_it_fails_when_connections_outlive_their_runs(
@@ -135,7 +135,7 @@ def test_it_fails_when_connections_outlive_their_runs(
 ) -> None:
     def planted(*tenants: Any, **options: Any) -> Target:
         target = cache_target(*tenants, **options)
-        return replace(target, opening=lambda: leaking(target.opening()))
+        return replace(target, observe=lambda: leaking(target.observe()))
 
     monkeypatch.setattr(command, "cache_target", planted)
     monkeypatch.setattr(watcher, "PATIENCE_SECONDS", 0.3)

@@ -1,18 +1,18 @@
-"""The five compliance tests of NORP-006, section 9.1, seen from the far side, for each kind of resource and level."""
+"""The five compliance tests of NORP-006, section 9.1, as remote servers see them, for each kind and level."""
 
 import pytest
 
 from orchestrator.norp.criteria import Verdict
 from orchestrator.norp.suite import Target, run_tests
 from tests.norp.conftest import KINDS
-from tests.norp.far_books import Books
+from tests.norp.connection_logs import ConnectionLog
 from tests.waiting import wait_for
 
 LEVELS = ["shared"]
 
 pytestmark = [pytest.mark.parametrize("level", LEVELS), pytest.mark.parametrize("kind", KINDS)]
 Targets = dict[str, Target]
-AllBooks = dict[str, Books]
+ConnectionLogs = dict[str, ConnectionLog]
 
 
 def passed(test: int, target: Target, level: str) -> Verdict:
@@ -24,60 +24,62 @@ def passed(test: int, target: Target, level: str) -> Verdict:
     return verdict
 
 
-def all_closed(books: Books | None, verdict: Verdict) -> None:
-    """The far side's own books have an end for every connection of these runs."""
-    if books is None:
+def all_closed(logs: ConnectionLog | None, verdict: Verdict) -> None:
+    """The server's own log has an end for every connection of these runs."""
+    if logs is None:
         return
     for run in verdict.runs:
-        opened = books.opened(run.execution_id)
+        opened = logs.opened(run.execution_id)
         assert opened == len(run.connection_ids)
         wait_for(
-            lambda run=run, opened=opened: books.closed(run.execution_id) == opened,  # type: ignore[misc]  # bound loop variables
-            f"the far side to note the end of {run.name}",
+            lambda run=run, opened=opened: logs.closed(run.execution_id) == opened,  # type: ignore[misc]  # bound loop variables
+            f"the server to note the end of {run.name}",
         )
 
 
-def test_1_execution_isolation(targets: Targets, books: AllBooks, kind: str, level: str) -> None:
+def test_1_execution_isolation(
+    targets: Targets, logs: ConnectionLogs, kind: str, level: str
+) -> None:
     verdict = passed(1, targets[kind], level)
     *_, first, second = verdict.runs
-    assert first.held.isdisjoint(second.held)
+    assert first.resource_ids.isdisjoint(second.resource_ids)
     together = verdict.evidence[-1].facts["connected_together_s"]
     assert together > 0  # they were there at the same time: not one after the other
-    all_closed(books.get(kind), verdict)
+    all_closed(logs.get(kind), verdict)
 
 
 def test_2_intra_execution_pooling(
-    targets: Targets, books: AllBooks, kind: str, level: str
+    targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:
     verdict = passed(2, targets[kind], level)
     (run,) = verdict.runs
     assert [use.step for use in run.uses] == ["n1", "n2", "n3"]
-    assert kind not in books or books[kind].opened(run.execution_id) == 1
-    all_closed(books.get(kind), verdict)
+    assert kind not in logs or logs[kind].opened(run.execution_id) == 1
+    all_closed(logs.get(kind), verdict)
 
 
 def test_3_cross_execution_reuse_rejection(
-    targets: Targets, books: AllBooks, kind: str, level: str
+    targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:
     verdict = passed(3, targets[kind], level)
     first, second, asking = verdict.runs
     assert first.connection_ids.isdisjoint(second.connection_ids)
     assert not asking.handles
-    all_closed(books.get(kind), verdict)
+    all_closed(logs.get(kind), verdict)
 
 
-def test_4_failure_cleanup(targets: Targets, books: AllBooks, kind: str, level: str) -> None:
+def test_4_failure_cleanup(targets: Targets, logs: ConnectionLogs, kind: str, level: str) -> None:
     verdict = passed(4, targets[kind], level)
     assert [run.state for run in verdict.runs] == ["failed", "timed_out"]
-    all_closed(books.get(kind), verdict)
+    all_closed(logs.get(kind), verdict)
 
 
 def test_5_tenant_and_execution_isolation(
-    targets: Targets, books: AllBooks, kind: str, level: str
+    targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:
     verdict = passed(5, targets[kind], level)
     assert [run.tenant for run in verdict.runs] == ["acme", "acme", "globex"]
-    credentials = [set(run.issued) for run in verdict.runs]
+    credentials = [set(run.credentials) for run in verdict.runs]
     assert all(credentials) == (kind in {"cache", "minted"})
     assert sum(map(len, credentials)) == len(set().union(*credentials))
-    all_closed(books.get(kind), verdict)
+    all_closed(logs.get(kind), verdict)

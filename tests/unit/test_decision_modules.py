@@ -75,7 +75,7 @@ def test_the_contract_names_the_decisions() -> None:
         "executions/semantics/seeds.py",
         "executions/placement/rules.py",
         "executions/blueprints/plan.py",
-        "resources/levels.py",
+        "resources/isolation_choice.py",
         "tenants/roles.py",
     }
 

@@ -361,7 +361,7 @@ def unrestored(one: Module) -> list[str]:
 def test_platform_supervision_kills_what_it_cannot_trust_and_sees_a_cancel_in_time() -> None:
     supervised = module("resources/runtimes/supervision.py")
     assert supervised.header is not None
-    assert f"seen within {supervision._SLICE:g} s" in supervised.header.timing
+    assert f"noticed within {supervision._SLICE:g} s" in supervised.header.timing
     (handler,) = [
         one for one in supervised.handlers if ast.unparse(one.type or one) == "BaseException"
     ]

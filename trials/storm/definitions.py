@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef
@@ -33,6 +33,8 @@ def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
         create_definition(tenant, wanted, actor=ACTOR)
 
 
-def _wanted(name: str, type_: str, config: dict[str, Any], secrets: dict[str, str]) -> Wanted:
+def _wanted(
+    name: str, type_: str, config: dict[str, Any], secrets: dict[str, str]
+) -> DefinitionInput:
     """Return a definition of the wider scope; blueprints may narrow it."""
-    return Wanted(name=name, type=type_, config=config, secrets=secrets, scope="execution")
+    return DefinitionInput(name=name, type=type_, config=config, secrets=secrets, scope="execution")

@@ -18,8 +18,8 @@ import redis
 from executions.models import Execution, ResourceRecord
 from executions.placement.models import Ticket
 from executions.states import TERMINAL_EXECUTION
-from resources.issuers.far_postgres import APPLICATION
-from resources.ledger.models import Issued
+from resources.issuers.remote_postgres import APPLICATION
+from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.customer import Customer
 from tests.recorder import Recorder
@@ -84,7 +84,7 @@ class Remotes:
 def in_the_ledger(tenants: Sequence[TenantRef]) -> list[str]:
     """Find runs that have not ended, and records and grants without an end.
 
-    What the sweeper has revoked stays in `Issued` for a second check; it no longer exists at the remote.
+    What the sweeper has revoked stays in `IssuedCredential` for a second check; it no longer exists at the remote.
     """
     found = []
     for tenant in tenants:
@@ -95,7 +95,10 @@ def in_the_ledger(tenants: Sequence[TenantRef]) -> list[str]:
             found += [f"record {one} of run {one.execution_id}" for one in still_open]
     with platform_scope():
         found += [f"ticket of {ticket.execution_id}" for ticket in Ticket.objects.all()]
-        found += [f"issued {one}, {one.sweeps} tries" for one in Issued.objects.filter(swept=False)]
+        found += [
+            f"issued {one}, {one.sweeps} tries"
+            for one in IssuedCredential.objects.filter(swept=False)
+        ]
     return found
 
 

@@ -10,7 +10,7 @@ from executions.models import Execution, Step
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from foundation.serializers import ObjectField, PageQuerySerializer, StrictSerializer
-from resources.levels import describe_reason
+from resources.isolation_choice import describe_reason
 
 MAX_LABELS = 20  # in one query
 ANY_OBJECT = {"type": "object", "additionalProperties": True}

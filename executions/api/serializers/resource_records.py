@@ -13,6 +13,7 @@ class ResourceRecordSerializer(serializers.ModelSerializer[ResourceRecord]):
     """A handle of a run, or a credential that was issued for it on a remote server."""
 
     duration_s = serializers.SerializerMethodField()
+    error = serializers.CharField(source="error_text", read_only=True, help_text="Secrets masked.")
 
     class Meta:
         model = ResourceRecord

@@ -22,7 +22,7 @@ from executions.api.serializers.resource_records import (
     UncleanSerializer,
 )
 from executions.api.views.history import HistoryView, page, query
-from executions.selectors.resource_records import balance, records, unclean, unclean_total
+from executions.selectors.resource_records import balance, count_runs, records, unclosed_records
 from executions.services.abandoned_resources import abandon_leftover
 from foundation.openapi import READING, WRITING
 from tenants.api.callers import caller
@@ -63,9 +63,9 @@ class UncleanView(NeedsPermission, APIView):
     )
     def get(self, request: Request) -> Response:
         """Count the runs that have ended and still have something on a remote server, and list it; normally none."""
-        leftovers = unclean(caller(request).blueprints)
+        leftovers = unclosed_records(caller(request).blueprints)
         results = LeftoverSerializer(leftovers[:MAX_PAGE], many=True).data
-        return Response({"total": unclean_total(leftovers), "results": results})
+        return Response({"total": count_runs(leftovers), "results": results})
 
 
 class AbandonView(NeedsPermission, APIView):

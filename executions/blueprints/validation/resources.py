@@ -1,7 +1,7 @@
-"""Checks of a blueprint's resources against its steps and the tenant's definitions. Pure."""
+"""Validation of declared resources against the steps of a blueprint and the tenant's definitions. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from executions.blueprints.errors import InvalidBlueprint, shown
 from executions.blueprints.expressions.resolution import REFERENCE
@@ -10,25 +10,14 @@ from executions.blueprints.plan import DeclaredResource
 from executions.blueprints.suggestions import instead_of
 from executions.blueprints.validation.nodes import NodeInfo
 from isolane.protocol import ResourceScope
+from resources.definition_ref import DefinitionRef
 
 EXECUTION: ResourceScope = "execution"
 STEP: ResourceScope = "step"
 
 
-class Defined(Protocol):
-    """The facts needed about a tenant's definition."""
-
-    @property
-    def type(self) -> str:
-        """The type of the resource."""
-
-    @property
-    def scope(self) -> ResourceScope:
-        """The widest scope it may be used in."""
-
-
 def check_declared(declared: Sequence[DeclaredResource]) -> None:
-    """Refuse contradictions within a declaration."""
+    """Refuse declarations that contradict themselves, whatever the definitions are."""
     for resource in declared:
         if resource.eager and resource.scope == STEP:
             where = f"{_where(resource)}.eager"
@@ -39,16 +28,18 @@ def check_declared(declared: Sequence[DeclaredResource]) -> None:
             )
 
 
-def check_defined(declared: Sequence[DeclaredResource], defined: Mapping[str, Defined]) -> None:
-    """Refuse a resource whose definition is missing, of another type, or narrower than declared."""
+def check_defined(
+    declared: Sequence[DeclaredResource], defined: Mapping[str, DefinitionRef]
+) -> None:
+    """Refuse a resource whose definition is missing, of another type, or narrower than asked for."""
     for resource in declared:
         reason = mismatch(resource, defined.get(resource.definition))
         if reason:
             raise InvalidBlueprint(f"{_where(resource)}: {reason}", field=_where(resource))
 
 
-def mismatch(resource: DeclaredResource, defined: Defined | None) -> str:
-    """Return the reason why a definition does not fit a declared resource; empty if it does."""
+def mismatch(resource: DeclaredResource, defined: DefinitionRef | None) -> str:
+    """Return why a definition does not fit a declared resource; empty if it fits."""
     name = repr(resource.definition)
     if defined is None:
         return f"there is no definition {name}; create it with 'isolane resources create'."
@@ -64,8 +55,8 @@ def mismatch(resource: DeclaredResource, defined: Defined | None) -> str:
     return ""
 
 
-def scope_of(resource: DeclaredResource, defined: Defined) -> ResourceScope:
-    """Return the narrower of both scopes."""
+def scope_of(resource: DeclaredResource, defined: DefinitionRef) -> ResourceScope:
+    """Return the effective scope: the narrower of both."""
     return STEP if STEP in {resource.scope, defined.scope} else EXECUTION
 
 
@@ -75,9 +66,9 @@ def check_uses(
     declared: Sequence[DeclaredResource],
     where: str,
 ) -> None:
-    """Refuse a parameter that names an undeclared resource, or one of another type."""
+    """Refuse parameters that name an undeclared resource, or one of another type."""
     types = {resource.name: resource.type for resource in declared}
-    for parameter, wanted in _resource_parameters(node).items():
+    for parameter, needed in _resource_parameters(node).items():
         name = parameters.get(parameter)
         if not isinstance(name, str) or REFERENCE.search(name):
             continue  # known at run time only
@@ -88,23 +79,23 @@ def check_uses(
                 f" {instead_of(name, types)}",
                 field=path,
             )
-        if wanted and types[name] != wanted:
+        if needed and types[name] != needed:
             raise InvalidBlueprint(
                 f"{path}: the resource {name!r} is of type {types[name]!r}; node {node.name} needs"
-                f" {wanted!r}.",
+                f" {needed!r}.",
                 field=path,
             )
 
 
 def _resource_parameters(node: NodeInfo) -> dict[str, str]:
-    """Return the parameters that name a resource, with the type of each."""
+    """Return the parameters that name a resource, with the type that each needs."""
     properties = node.parameters.get("properties")
     if not isinstance(properties, dict):
         return {}
     return {
-        name: described["resource"]
-        for name, described in properties.items()
-        if isinstance(described, dict) and isinstance(described.get("resource"), str)
+        name: schema["resource"]
+        for name, schema in properties.items()
+        if isinstance(schema, dict) and isinstance(schema.get("resource"), str)
     }
 
 

@@ -28,7 +28,8 @@ from executions.transitions.settlement import UNKNOWN, Settlement
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.context import Exit, OpenContext
 from executions.worker.log_ids import log_ids
-from executions.worker.resources.tracking import revoke_issued, runtime_is_gone, settlement_of
+from executions.worker.resources.revocation import revoke_credentials, settlement_of
+from executions.worker.resources.tracking import track_runtime_end
 from isolane.results import Code
 from resources.placement import Placement
 from resources.runtimes.faults import reported
@@ -85,7 +86,7 @@ def dispose(context: OpenContext) -> None:
     """End the runtime's part of the context, then revoke what was issued to it. Never raises."""
     tear_down(context)
     with reported("what was issued was not revoked"):  # the sweeper finds it in the ledger
-        revoke_issued(context)
+        revoke_credentials(context)
 
 
 def tear_down(context: OpenContext) -> None:
@@ -102,7 +103,7 @@ def tear_down(context: OpenContext) -> None:
                 context.run.memory.masker.mask(error),
                 extra={"event": "TEARDOWN_FAILED", **log_ids(context.placement)},
             )
-        runtime_is_gone(context)
+        track_runtime_end(context)
 
 
 def end_without_link(

@@ -16,7 +16,8 @@ from executions.semantics.resource_tracker import ResourceTracker
 from executions.transitions.claim import Claim
 from executions.worker.links.attempt_log import AttemptLog
 from executions.worker.log_ids import log_ids
-from resources.issuers.base import FarThing, Issuer
+from resources.credentials import Credential
+from resources.issuers.base import Issuer
 from resources.placement import Placement, PlacementKey
 from resources.runtimes.base import Runtime
 
@@ -36,8 +37,8 @@ class OpenContext:
         self.placement = placement
         self.run = run
         self.cancelled = threading.Event()  # for the step that runs, and its wait for a retry
-        self.holdings = ResourceTracker(now=timezone.now)
-        self.issued: list[tuple[Issuer, FarThing]] = []  # and not yet revoked
+        self.tracker = ResourceTracker(now=timezone.now)
+        self.credentials: list[tuple[Issuer, Credential]] = []  # not yet revoked
         self._lock = threading.Lock()
         self._runtime: Runtime | None = None
         self._attempt_log: AttemptLog | None = None

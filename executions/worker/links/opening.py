@@ -15,7 +15,7 @@ from executions.worker.boot import WorkerBoot
 from executions.worker.links.context import OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.resources.granting import PlacementOver, ResourceNotGranted, grant_resources
-from executions.worker.resources.tracking import hear
+from executions.worker.resources.tracking import track_report
 from isolane.results import Code
 from resources.runtimes.base import RunIdentity, RuntimeStartError
 from tenants.selectors import schema_of
@@ -71,12 +71,12 @@ def _open(
 ) -> None:
     run = context.run
     grants = grant_resources(context, seconds_left=seconds_left)
-    context.holdings.granted(grants, steps=[step.path for step in run.plan.steps])
+    context.tracker.set_grants(grants, steps=[step.path for step in run.plan.steps])
     runtime = boot.backends[run.isolation].start(
         context.placement,
         identity=identity,
         grants=grants,
-        on_resource=lambda frame: hear(context, frame),
+        on_resource=lambda frame: track_report(context, frame),
     )
     context.attach(runtime)
     if not boot.lease_is_fresh():

@@ -181,7 +181,7 @@ class StepRunner:
         if exit_ is not None and context.runtime is not None:
             # Written or not, no step begins in this context any more.
             context.runtime.begin_close()
-        holdings = context.holdings.unwritten()
+        tracked = context.tracker.unwritten()
         with run_scope(context.placement.tenant_id):
             try:
                 written = write_checkpoint(
@@ -189,7 +189,7 @@ class StepRunner:
                     outcome.record,
                     decided,
                     claim_next_for=context.placement.worker if claim_next else "",
-                    holdings=holdings,
+                    tracked=tracked,
                     may_repeat=self._may_repeat,
                 )
             except (OperationalError, InterfaceError):
@@ -199,7 +199,7 @@ class StepRunner:
                 context.lose()
                 note_refusal(context.placement, "checkpoint", outcome.record.path)
                 raise LinkInterrupted(InterruptReason.FENCE_REFUSED)
-        context.holdings.written(holdings)
+        context.tracker.mark_written(tracked)
         if outcome.record.costs:
             context.run.budget.run_spent = dict(outcome.record.run_costs)
             context.run.budget.tenant_spent.update(written.monthly)

@@ -27,7 +27,7 @@ from executions.worker.links.closing import close_context, dispose, end_without_
 from executions.worker.links.context import OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.loops.periodic import Periodic
-from executions.worker.resources.tracking import settlement_of
+from executions.worker.resources.revocation import settlement_of
 from foundation.logs import bound
 from resources.placement import Placement
 from resources.runtimes.faults import reported

@@ -1,8 +1,8 @@
-"""The sweeper: revokes what ended placements have left at far sides, by the ledger.
+"""The sweeper: revokes the credentials that ended placements have left at remote servers, by the ledger.
 
-Timing: background-worker, in a thread with its own connection: a far side that does not answer must hold up nothing.
-Model: sync. Guarantee: at-least-once; whatever died before, what was issued is revoked, and its record closed.
-Failure: what cannot be revoked is tried again, later and later, and never forgotten.
+Timing: background-worker, in a thread with its own connection: a silent remote server must hold up nothing else.
+Model: sync. Guarantee: at-least-once; every issued credential is revoked, whatever died before, and its record closed.
+Failure: a credential that cannot be revoked is tried again, later and later, and never forgotten.
 """
 
 import logging
@@ -14,23 +14,25 @@ from typing import Any
 from executions.models.sealing import unseal
 from executions.placement.run_scope import run_scope
 from executions.semantics.masking import Masker
-from executions.transitions.ledger import Issued, due_for_sweep, mark_not_swept, mark_swept
+from executions.transitions.ledger import due_for_sweep, mark_not_swept, mark_swept
 from executions.worker.locks import advisory_lock
 from executions.worker.loops.periodic import Periodic
 from foundation.errors import IsolaneError
 from foundation.logs import bound
 from isolane.text import MESSAGE_MAX, storable
 from resources.addresses import host_and_port, policy_from_settings, resolve
-from resources.issuers.base import Ask, FarThing, IssueError, Issuer
+from resources.credentials import Credential, ResourceRequest
+from resources.issuers.base import IssueError, Issuer
 from resources.issuers.registry import issuer_of
+from resources.ledger.models import IssuedCredential
 from resources.selectors import definitions
 from resources.services import secrets
 from tenants.scope import platform_scope
 from tenants.selectors import schema_of
 
 SWEEP_LOCK = 7_231_004
-SILENT_SECONDS = 60  # far sides may take long
-PLACE = ("host", "port", "dbname")  # of what it takes to revoke something
+SILENT_SECONDS = 60  # remote servers may take long
+SERVER_FIELDS = ("host", "port", "dbname")  # that say in a credential's data where it exists
 # A worker that was stopped in the middle of issuing may wake up later than this only if it was stopped for longer.
 SECOND_LOOK_SECONDS = 600.0
 logger = logging.getLogger(__name__)
@@ -43,18 +45,18 @@ class Sweeper(Periodic):
         super().__init__("sweeper", period=period)
 
     def turn(self) -> None:
-        """Revoke what is due, unless another worker is at it."""
+        """Revoke what is due, unless another worker is sweeping."""
         with advisory_lock(SWEEP_LOCK, silent_s=SILENT_SECONDS) as held:
             if held:
                 sweep()
 
 
 def sweep(seconds: float = math.inf) -> int:
-    """Revoke what ended placements have left, for so long; returns how many were looked at."""
+    """Revoke due credentials for at most so many seconds; return how many rows were handled."""
     until = time.monotonic() + seconds
     with platform_scope():
         rows = due_for_sweep()
-    silent: set[tuple[int, str]] = set()  # whose far side did not answer in this turn
+    silent: set[tuple[int, str]] = set()  # definitions whose server did not answer in this turn
     for number, row in enumerate(rows):
         if time.monotonic() >= until:
             return number
@@ -63,16 +65,16 @@ def sweep(seconds: float = math.inf) -> int:
     return len(rows)
 
 
-def _sweep(row: Issued) -> bool:
-    """Whether it was revoked."""
-    told = {
+def _sweep(row: IssuedCredential) -> bool:
+    """Revoke one credential and record the outcome; true if it was revoked."""
+    ids = {
         "execution_id": str(row.execution_id),
         "tenant_id": schema_of(row.tenant_id),
         "epoch": row.epoch,
         "resource_type": row.kind,
-        "resource_id": row.far_id,
+        "resource_id": row.remote_id,
     }
-    with bound(told):
+    with bound(ids):
         reason = _reason_not_revoked(row)
         with run_scope(row.tenant_id):
             if reason:
@@ -86,44 +88,45 @@ def _sweep(row: Issued) -> bool:
     return not reason
 
 
-def _reason_not_revoked(row: Issued) -> str:
-    """Revoke it; why that failed, in few words, if it did."""
+def _reason_not_revoked(row: IssuedCredential) -> str:
+    """Revoke it; return why that failed, empty if it did not."""
     data: Mapping[str, Any] = {}
     try:
         data = unseal(row.execution_id, bytes(row.data))
         _revoke(row, data)
     except (IssueError, IsolaneError) as error:
-        # A far side may repeat what it was told.
+        # A remote server may repeat the secrets that it was sent.
         masker = Masker()
         masker.learn_secrets(value for value in data.values() if isinstance(value, str))
         return storable(masker.mask(str(error)), MESSAGE_MAX)
     except Exception as error:
-        # Issuers and resolvers may be of others; what one gets wrong must not stop the sweeping of all tenants.
+        # Issuers and resolvers may come from plugins; a fault in one must not stop the sweeping of all tenants.
         logger.exception("not swept", extra={"event": "RESOURCE_FAILED"})
         return type(error).__name__
     return ""
 
 
-def _revoke(row: Issued, data: Mapping[str, Any]) -> None:
-    """With the credentials that it was issued with or, if these are no longer good, with today's."""
+def _revoke(row: IssuedCredential, data: Mapping[str, Any]) -> None:
+    """Revoke with the login that it was issued with or, if that no longer works, with the definition's present one."""
     issuer = issuer_of(row.resource_type)
     if issuer is None:
         raise IssueError(f"this worker has no issuer for {row.resource_type!r}")
     try:
-        issuer.revoke(FarThing(kind=row.kind, far_id=row.far_id, data=data))
+        issuer.revoke(Credential(kind=row.kind, remote_id=row.remote_id, data=data))
     except IssueError:
-        again = _as_defined_today(row, issuer)
-        # At another place there is nothing to revoke, which would look as if it had been done.
-        if again is None or again.data == data or _place(again.data) != _place(data):
+        again = _as_defined_now(row, issuer)
+        # On another server there is nothing to revoke, which would look like success.
+        if again is None or again.data == data or _server(again.data) != _server(data):
             raise
         issuer.revoke(again)
 
 
-def _place(data: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(data.get(name) for name in PLACE)
+def _server(data: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(data.get(name) for name in SERVER_FIELDS)
 
 
-def _as_defined_today(row: Issued, issuer: Issuer) -> FarThing | None:
+def _as_defined_now(row: IssuedCredential, issuer: Issuer) -> Credential | None:
+    """Plan the same credential from the definition as it is now; None if it no longer fits."""
     tenant = schema_of(row.tenant_id)
     with run_scope(row.tenant_id):
         defined = definitions({row.definition}).get(row.definition)
@@ -131,7 +134,7 @@ def _as_defined_today(row: Issued, issuer: Issuer) -> FarThing | None:
             return None
         values = secrets.resolve(tenant, defined.secrets, defined.sealed)
     place = host_and_port(defined.type, defined.config)
-    ask = Ask(
+    request = ResourceRequest(
         tenant=tenant,
         execution_id=row.execution_id,
         epoch=row.epoch,
@@ -145,4 +148,11 @@ def _as_defined_today(row: Issued, issuer: Issuer) -> FarThing | None:
         address=resolve(*place, policy_from_settings()) if place else "",
         seconds_left=0.0,
     )
-    return next((thing for thing in issuer.things(ask) if thing.far_id == row.far_id), None)
+    return next(
+        (
+            credential
+            for credential in issuer.plan(request)
+            if credential.remote_id == row.remote_id
+        ),
+        None,
+    )

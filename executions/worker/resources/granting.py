@@ -1,11 +1,10 @@
-"""What a placement is given of the resources that its blueprint declares.
+"""The grants of a placement: each resource that its blueprint declares, resolved and issued.
 
-Timing: background-worker, while a context opens. Model: sync; each far side has a few seconds to answer.
-Guarantee: what will outlive a socket is committed to the ledger, fenced, before it is made. Secrets are resolved for
-declared resources only, and known to the run's masker before anything else knows them.
-Failure: ResourceNotGranted says with which code the step fails, PlacementOver that it must not even fail; what was
-made is
-revoked with the context.
+Timing: background-worker, while a context opens. Model: sync; each remote server has a few seconds to answer.
+Guarantee: credentials are committed to the ledger, fenced, before they are made. Secrets are resolved for declared
+resources only, and known to the run's masker before anything else knows them.
+Failure: ResourceNotGranted carries the code that the step fails with, PlacementOver means that it must not even fail;
+what was issued is revoked with the context.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,24 +12,28 @@ from dataclasses import replace
 
 from executions.blueprints.plan import DeclaredResource
 from executions.blueprints.validation.resources import mismatch, scope_of
-from executions.models.sealing import seal
 from executions.placement.run_scope import run_scope
-from executions.transitions.ledger import Thing, commit_issue
+from executions.transitions.ledger import commit_issue
 from executions.worker.links.context import OpenContext
-from executions.worker.resources.tracking import tell
+from executions.worker.resources.tracking import log_resource
 from foundation.errors import IsolaneError
 from isolane.protocol import Grant
 from isolane.results import Code
 from resources.addresses import AddressRefused, host_and_port, policy_from_settings, resolve
-from resources.issuers.base import Ask, FarThing, IssueError, Issuer
+from resources.credentials import Credential, ResourceRequest
+from resources.definition_ref import DefinitionRef
+from resources.issuers.base import IssueError, Issuer
 from resources.issuers.registry import issuer_of
-from resources.selectors import DefinitionRef, definitions
+from resources.selectors import definitions
 from resources.services import secrets
 from tenants.selectors import schema_of
 
+# A request, its type's issuer if it has one, and the credentials that this issuer will make.
+Planned = tuple[ResourceRequest, Issuer | None, Sequence[Credential]]
+
 
 class ResourceNotGranted(Exception):
-    """A declared resource cannot be had; the step fails with this."""
+    """A declared resource cannot be granted; the step fails with this code and message."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -39,20 +42,22 @@ class ResourceNotGranted(Exception):
 
 
 class PlacementOver(Exception):
-    """The fence refused, or a cancel was asked for: nothing was issued, and the step must not begin."""
+    """The fence refused, or the run was cancelled: nothing was issued, and the step must not begin."""
 
 
 def grant_resources(context: OpenContext, *, seconds_left: float) -> tuple[Grant, ...]:
-    """Resolve and issue what the run declares, or raise ResourceNotGranted."""
+    """Resolve and issue the resources that the run declares, or raise ResourceNotGranted."""
     declared = context.run.plan.resources
     if not declared:
         return ()
-    asks = _asks(context, declared, seconds_left)
-    issued = _issue(context, list({ask.definition: ask for ask in asks}.values()))
-    # Names of one definition are one thing at the far side.
+    requests = _requests(context, declared, seconds_left)
+    issued = _issue(context, list({request.definition: request for request in requests}.values()))
+    # Names of one definition share its credentials.
     grants = tuple(
-        replace(issued[ask.definition], name=ask.name, scope=ask.scope, eager=ask.eager)
-        for ask in asks
+        replace(
+            issued[request.definition], name=request.name, scope=request.scope, eager=request.eager
+        )
+        for request in requests
     )
     context.run.memory.masker.learn_secrets(
         secret for grant in grants for secret in grant.secrets.values()
@@ -60,9 +65,9 @@ def grant_resources(context: OpenContext, *, seconds_left: float) -> tuple[Grant
     return grants
 
 
-def _asks(
+def _requests(
     context: OpenContext, declared: tuple[DeclaredResource, ...], seconds_left: float
-) -> list[Ask]:
+) -> list[ResourceRequest]:
     placement = context.placement
     with run_scope(placement.tenant_id):
         defined = definitions({resource.definition for resource in declared})
@@ -73,7 +78,7 @@ def _asks(
     )
     addresses = {name: _address(definition) for name, definition in defined.items()}
     return [
-        Ask(
+        ResourceRequest(
             tenant=schema_of(placement.tenant_id),
             execution_id=placement.execution_id,
             epoch=placement.epoch,
@@ -121,22 +126,25 @@ def _address(definition: DefinitionRef) -> str:
         raise ResourceNotGranted(Code.RESOURCE_ERROR, message) from None
 
 
-def _issue(context: OpenContext, asks: list[Ask]) -> dict[str, Grant]:
-    """Commit all that will be made, then make it."""
-    planned = [(ask, issuer_of(ask.type)) for ask in asks]
+def _issue(context: OpenContext, requests: list[ResourceRequest]) -> dict[str, Grant]:
+    """Commit all credentials to the ledger, then issue them; returns the grants by definition."""
+    issuers = [(request, issuer_of(request.type)) for request in requests]
     try:
-        things = {ask.definition: issuer.things(ask) if issuer else () for ask, issuer in planned}
-        _commit(context, planned, things)
+        planned = [
+            (request, issuer, issuer.plan(request) if issuer else ()) for request, issuer in issuers
+        ]
+        _commit(context, planned)
     except IssueError as error:
         raise _not_issued(context, error) from None
     granted: dict[str, Grant] = {}
-    for ask, issuer in planned:
+    for position, (request, issuer, credentials) in enumerate(planned):
         try:
-            granted[ask.definition] = _made(issuer, ask, things)
+            granted[request.definition] = (
+                issuer.issue(request, credentials) if issuer else request.grant()
+            )
         except IssueError as error:
-            untouched = [other for other, _ in planned if other.definition not in granted]
-            unmade = untouched if error.nothing_made else untouched[1:]
-            _forget(context, [thing for other in unmade for thing in things[other.definition]])
+            untouched = planned[position if error.nothing_made else position + 1 :]
+            _forget(context, [one for _, _, unmade in untouched for one in unmade])
             raise _not_issued(context, error) from None
     return granted
 
@@ -145,48 +153,36 @@ def _not_issued(context: OpenContext, error: IssueError) -> ResourceNotGranted:
     return ResourceNotGranted(Code.RESOURCE_ERROR, context.run.memory.masker.mask(str(error)))
 
 
-def _forget(context: OpenContext, things: Sequence[FarThing]) -> None:
-    """These were certainly not made: nobody has to revoke them."""
-    gone = {(thing.kind, thing.far_id) for thing in things}
-    context.issued[:] = [
-        pair for pair in context.issued if (pair[1].kind, pair[1].far_id) not in gone
+def _forget(context: OpenContext, credentials: Sequence[Credential]) -> None:
+    """Drop credentials that were certainly not made: they need no revocation."""
+    gone = {(credential.kind, credential.remote_id) for credential in credentials}
+    context.credentials[:] = [
+        (issuer, kept)
+        for issuer, kept in context.credentials
+        if (kept.kind, kept.remote_id) not in gone
     ]
-    for thing in things:
-        tell(context, "failed", context.holdings.never_made(thing.far_id, "not issued"))
+    for credential in credentials:
+        log_resource(context, "failed", context.tracker.end_not_issued(credential.remote_id))
 
 
-def _commit(
-    context: OpenContext,
-    planned: list[tuple[Ask, Issuer | None]],
-    things: Mapping[str, Sequence[FarThing]],
-) -> None:
+def _commit(context: OpenContext, planned: Sequence[Planned]) -> None:
     rows = [
-        Thing(
-            kind=thing.kind,
-            far_id=thing.far_id,
-            type=ask.type,
-            name=ask.name,
-            definition=ask.definition,
-            data=seal(ask.execution_id, dict(thing.data)),
-        )
-        for ask, _ in planned
-        for thing in things[ask.definition]
+        (request, credential) for request, _, credentials in planned for credential in credentials
     ]
     if not rows:
         return
-    if len({row.far_id for row in rows}) < len(rows):
-        raise IssueError("two things would have one name at the far side; the issuer is at fault.")
+    if len({credential.remote_id for _, credential in rows}) < len(rows):
+        raise IssueError(
+            "two credentials would have one name at the remote server; the issuer is at fault."
+        )
     with run_scope(context.placement.tenant_id):
         if not commit_issue(context.placement, rows):
             raise PlacementOver
-    for ask, issuer in planned:
-        for thing in things[ask.definition]:
-            assert issuer is not None  # noqa: S101 - it planned the thing
-            context.issued.append((issuer, thing))
-            tell(
-                context, "allocated", context.holdings.issued(ask.grant(), thing.kind, thing.far_id)
+    for request, issuer, credentials in planned:
+        for credential in credentials:
+            assert issuer is not None  # noqa: S101 - it planned the credential
+            context.credentials.append((issuer, credential))
+            tracked = context.tracker.add_credential(
+                request.grant(), credential.kind, credential.remote_id
             )
-
-
-def _made(issuer: Issuer | None, ask: Ask, things: Mapping[str, Sequence[FarThing]]) -> Grant:
-    return issuer.issue(ask, things[ask.definition]) if issuer else ask.grant()
+            log_resource(context, "allocated", tracked)

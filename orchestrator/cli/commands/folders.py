@@ -17,7 +17,7 @@ def folders() -> None:
     Workers do the same every 20 seconds, and retry less and less often; normally no folder is left.
     Run it as the workers' user, with their TMPDIR. Folders in use are not touched. Exit 1 if any is left.
     """
-    left = FolderSweep(tell=False).turn(SECONDS)
+    left = FolderSweep(log=False).turn(SECONDS)
     others = foreign_folders()
     for kept in left:
         click.echo(

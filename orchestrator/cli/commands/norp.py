@@ -17,11 +17,11 @@ from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorCommand
 from orchestrator.norp.criteria import TITLES, Evidence, Verdict
-from orchestrator.norp.guests import temporary_tenant
-from orchestrator.norp.levels import levels_of, require_worker
-from orchestrator.norp.stand import NotRun
+from orchestrator.norp.offered_levels import levels_of, require_worker
+from orchestrator.norp.probe_runner import NotRun
 from orchestrator.norp.suite import Target, run_tests
 from orchestrator.norp.targets import cache_target, database_target, require_cache
+from orchestrator.norp.temporary_tenants import temporary_tenant
 from tenants.isolation import Isolation
 from tenants.scope import TenantRef
 from tenants.selectors import tenant_by_schema
@@ -80,13 +80,13 @@ def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
     with ExitStack() as stack:
         if named:
             subject = tenant_by_schema(named)
-            other = stack.enter_context(_guest())
+            other = stack.enter_context(_temporary())
         else:
-            subject, other = stack.enter_context(_guest()), stack.enter_context(_guest())
+            subject, other = stack.enter_context(_temporary()), stack.enter_context(_temporary())
         yield subject, other
 
 
-def _guest() -> AbstractContextManager[TenantRef]:
+def _temporary() -> AbstractContextManager[TenantRef]:
     return temporary_tenant(actor=actor(), say=lambda text: click.echo(text, err=True))
 
 

@@ -12,7 +12,7 @@ from executions.api.serializers.resource_records import (
     ResourceRecordSerializer,
 )
 from executions.selectors.executions import find_execution
-from executions.selectors.resource_records import balance, records, unclean, unclean_total
+from executions.selectors.resource_records import balance, count_runs, records, unclosed_records
 from orchestrator.cli.support.django import CONSOLE
 from orchestrator.cli.support.identity import CommandIdentity, tenant_options
 from orchestrator.cli.support.parsing import plain
@@ -74,9 +74,9 @@ def list_unclean(*, tenant: str, api_key: str | None, as_json: bool) -> None:
     """
     identity = CommandIdentity(tenant, api_key)
     with tenant_scope(identity.tenant):
-        leftovers = unclean(identity.reach)
+        leftovers = unclosed_records(identity.reach)
         rows = LeftoverSerializer(leftovers[:LISTED], many=True).data
-        total = unclean_total(leftovers)
+        total = count_runs(leftovers)
     for row in rows:
         if as_json:
             click.echo(json.dumps(row, default=str))

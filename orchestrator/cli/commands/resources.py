@@ -21,7 +21,7 @@ from orchestrator.cli.support.platform import PlatformGroup
 from resources.api.serializers.definitions import DefinitionSerializer
 from resources.models import DefinitionScope, ResourceDefinition
 from resources.selectors import all_definitions, definition
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import (
     create_definition,
     delete_definition,
@@ -119,7 +119,7 @@ def create(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
     fields = _fields(given)
     if "type" not in fields:
         raise click.UsageError("The type is missing: give --type, or type in --file.")
-    create_definition(identity.tenant, Wanted(name=name, **fields), actor=identity.name)
+    create_definition(identity.tenant, DefinitionInput(name=name, **fields), actor=identity.name)
     click.echo(f"Resource {name} is defined for {tenant}.")
 
 
@@ -135,7 +135,7 @@ def update(*, name: str, tenant: str, api_key: str | None, **given: Any) -> None
         found = definition(name)
     stored = {"type": found.type} if given["file"] else _stored(found)
     update_definition(
-        identity.tenant, Wanted(name=name, **_fields(given, stored)), actor=identity.name
+        identity.tenant, DefinitionInput(name=name, **_fields(given, stored)), actor=identity.name
     )
     click.echo(f"Resource {name} of {tenant} is changed.")
 

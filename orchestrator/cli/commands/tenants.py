@@ -10,7 +10,7 @@ from foundation.errors import InvalidInput
 from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorGroup
-from resources.levels import IsolationUnavailable, choose
+from resources.isolation_choice import IsolationUnavailable, choose
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
 from tenants.scope import platform_scope

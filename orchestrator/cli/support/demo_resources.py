@@ -19,10 +19,10 @@ from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.wheels import find_package
 from orchestrator.stack import Stack
 from resources.issuers.base import IssueError
-from resources.issuers.far_postgres import far_connection
+from resources.issuers.remote_postgres import remote_connection
 
 if TYPE_CHECKING:
-    from resources.services.definition_rules import Wanted
+    from resources.services.definition_rules import DefinitionInput
     from tenants.scope import TenantRef
 
 NETWORKS = "127.0.0.0/8"  # of the customer's server
@@ -68,21 +68,21 @@ def define(tenant: "TenantRef", customer: CustomerPostgres, *, cache: bool) -> l
     return [one.name for one in wanted]
 
 
-def _definitions(customer: CustomerPostgres) -> "Iterator[Wanted]":
-    from resources.services.definition_rules import Wanted  # noqa: PLC0415 - needs the stack's settings
+def _definitions(customer: CustomerPostgres) -> "Iterator[DefinitionInput]":
+    from resources.services.definition_rules import DefinitionInput  # noqa: PLC0415 - needs the stack's settings
 
     # The stored login creates a role for each run; no run ever sees the login itself.
     place = {"host": customer.host, "port": customer.port, "dbname": DATABASE}
-    yield Wanted(
+    yield DefinitionInput(
         name="shop-db",
         type="database",
         config={**place, "user": customer.admin.user, "mint": {"roles": [REPORTING]}},
         secrets={"password": PASSWORD},
         scope="execution",
     )
-    yield Wanted(name="notes", type=CACHE, scope="execution")
+    yield DefinitionInput(name="notes", type=CACHE, scope="execution")
     echo = {"provider": "echo", "model": "echo"}
-    yield Wanted(name="writer", type="model", config=echo, scope="execution")
+    yield DefinitionInput(name="writer", type="model", config=echo, scope="execution")
 
 
 def without_cache(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class RemoteServers:
 
     def _left_in_postgres(self, public_id: str, execution: UUID) -> dict[str, int]:
         try:
-            with far_connection(self._login()) as connection:
+            with remote_connection(self._login()) as connection:
                 found = connection.execute(_LEFT, [f"{public_id}/", f"iso_{execution.hex}_"])
                 connections, roles = found.fetchall()[0]
         except IssueError as error:

@@ -23,6 +23,7 @@ from isolane.protocol import Grant, ResourceScope
 from isolane.providers.registry import provider_of
 from isolane.shapes import ShapeError, build
 from orchestrator.cli.support.parsing import located, read_text
+from resources.definition_ref import DefinitionRef
 
 FROM_ENVIRONMENT = "env:"
 
@@ -53,7 +54,7 @@ def local_grants(document: Mapping[str, Any], file: Path | None) -> tuple[Grant,
     return tuple(_grant(resource, defined[resource.definition], file) for resource in declared)
 
 
-def _definitions(file: Path) -> dict[str, LocalDefinition]:
+def _definitions(file: Path) -> dict[str, DefinitionRef]:
     try:
         found = yaml.safe_load(read_text(file))
     except yaml.YAMLError as error:
@@ -64,14 +65,19 @@ def _definitions(file: Path) -> dict[str, LocalDefinition]:
         )
     try:
         return {
-            str(name): build(LocalDefinition, {"config": {}, "secrets": {}, **said}, str(name))
+            str(name): DefinitionRef(name=str(name), **vars(_read(str(name), said)))
             for name, said in found.items()
         }
     except ShapeError as error:
         raise click.ClickException(f"{file}: {error}") from None
 
 
-def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> Grant:
+def _read(name: str, said: dict[str, Any]) -> LocalDefinition:
+    found: LocalDefinition = build(LocalDefinition, {"config": {}, "secrets": {}, **said}, name)
+    return found
+
+
+def _grant(resource: DeclaredResource, defined: DefinitionRef, file: Path) -> Grant:
     where = f"{file}: {resource.definition}"
     try:
         provider = provider_of(defined.type)
@@ -89,7 +95,7 @@ def _grant(resource: DeclaredResource, defined: LocalDefinition, file: Path) -> 
         definition=resource.definition,
         scope=scope_of(resource, defined),
         eager=resource.eager,
-        config=defined.config,
+        config=dict(defined.config),
         secrets={name: _secret(said, f"{where}.{name}") for name, said in defined.secrets.items()},
     )
 

@@ -22,7 +22,7 @@ from resources.api.serializers.definitions import (
 )
 from resources.models import ResourceDefinition
 from resources.selectors import all_definitions, definition
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import (
     UsersOf,
     create_definition,
@@ -67,7 +67,9 @@ class DefinitionsView(NeedsPermission, GenericAPIView[ResourceDefinition]):
         who.require_tenant_wide(Permission.RESOURCE_EDIT)
         sent = NewDefinitionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        created = create_definition(who.tenant, Wanted(**sent.validated_data), actor=who.name)
+        created = create_definition(
+            who.tenant, DefinitionInput(**sent.validated_data), actor=who.name
+        )
         return Response(
             DefinitionSerializer(created).data,
             status=status.HTTP_201_CREATED,
@@ -106,7 +108,7 @@ class DefinitionView(NeedsPermission, APIView):
         who.require_tenant_wide(Permission.RESOURCE_EDIT)
         sent = ChangedDefinitionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        wanted = Wanted(name=name, **sent.validated_data)
+        wanted = DefinitionInput(name=name, **sent.validated_data)
         return Response(
             DefinitionSerializer(update_definition(who.tenant, wanted, actor=who.name)).data
         )

@@ -1,5 +1,5 @@
 """The tables of the ledger."""
 
-from resources.ledger.models.issued import Issued
+from resources.ledger.models.issued_credential import IssuedCredential
 
-__all__ = ["Issued"]
+__all__ = ["IssuedCredential"]

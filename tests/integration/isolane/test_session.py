@@ -1,4 +1,4 @@
-"""isolane.session with resources: a real runner, a real far side, and what is said of both."""
+"""isolane.session with resources: a real runner, a real remote server, and what is said of both."""
 
 import socket
 import subprocess
@@ -72,7 +72,7 @@ class Talk:
     def close(self) -> tuple[tuple[str, ...], list[tuple[str, str, str]]]:
         *before, closed = self._ask(Close(), Closed)
         assert isinstance(closed, Closed)
-        wait_for(lambda: not self.sessions(), "the far side to be rid of it")
+        wait_for(lambda: not self.sessions(), "the remote server to be rid of it")
         return closed.errors, events(before)
 
     def sessions(self) -> list[int]:

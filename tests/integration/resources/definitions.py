@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.models import AuditEntry
@@ -12,10 +12,10 @@ VALUE = "hunter2-hunter2"
 DATABASE = {"host": "db.example.com", "dbname": "billing", "user": "reader"}
 
 
-def wanted(name: str = "billing-db", **changes: Any) -> Wanted:
+def wanted(name: str = "billing-db", **changes: Any) -> DefinitionInput:
     """A database, with a stored secret unless said otherwise."""
     fields = {"type": "database", "config": DATABASE, "secrets": {"password": "billing"}}
-    return Wanted(name=name, **{**fields, **changes})
+    return DefinitionInput(name=name, **{**fields, **changes})
 
 
 def define(tenant: TenantRef, name: str = "billing-db", **changes: Any) -> None:

@@ -24,7 +24,7 @@ TENANT = {
     "placement_ticket": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "placement_catalogue": {"SELECT"},
     "placement_due": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-    "ledger_issued": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "ledger_issuedcredential": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 # In the platform role of workers.
 WORKER = {
@@ -34,7 +34,7 @@ WORKER = {
     "placement_worker": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "placement_catalogue": {"SELECT", "INSERT"},
     "placement_due": {"SELECT", "UPDATE"},
-    "ledger_issued": {"SELECT", "DELETE"},
+    "ledger_issuedcredential": {"SELECT", "DELETE"},
 }
 
 

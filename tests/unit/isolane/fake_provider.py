@@ -1,4 +1,4 @@
-"""A provider without a far side, which notes what is asked of it."""
+"""A provider without a remote server, which notes what is asked of it."""
 
 import threading
 from collections.abc import Callable
@@ -87,7 +87,7 @@ class Scene:
 
     def end(self, ctx: NodeContext) -> None:
         """As when the attempt is over."""
-        self.execution.handles.end(ctx.scope)
+        self.execution.handles.end(ctx.attempt_scope)
 
     @property
     def said(self) -> list[tuple[str, str, str]]:

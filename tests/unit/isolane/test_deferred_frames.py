@@ -20,7 +20,7 @@ def ends() -> Iterator[tuple[Stream, Stream]]:
 
 
 @pytest.fixture
-def tidings(ends: tuple[Stream, Stream]) -> DeferredFrames:
+def deferred(ends: tuple[Stream, Stream]) -> DeferredFrames:
     return DeferredFrames(ends[0])
 
 
@@ -37,39 +37,39 @@ def sent_before_an_answer(ends: tuple[Stream, Stream]) -> list[Frame]:
 
 
 def test_a_result_tells_what_the_step_was_handed(
-    tidings: DeferredFrames, ends: tuple[Stream, Stream]
+    deferred: DeferredFrames, ends: tuple[Stream, Stream]
 ) -> None:
     for handle in (FIRST, SECOND):
-        tidings.add(of("reused", handle))
-    assert tidings.with_result("pay") == {FIRST: "shop", SECOND: "shop"}
-    assert tidings.with_result("pay") == {}
+        deferred.add(of("reused", handle))
+    assert deferred.take_reused("pay") == {FIRST: "shop", SECOND: "shop"}
+    assert deferred.take_reused("pay") == {}
     assert sent_before_an_answer(ends) == []
 
 
 def test_what_was_closed_after_it_was_handed_on_is_told_in_this_order_before_the_result(
-    tidings: DeferredFrames, ends: tuple[Stream, Stream]
+    deferred: DeferredFrames, ends: tuple[Stream, Stream]
 ) -> None:
-    tidings.add(of("reused"))
-    tidings.add(of("disposed"))
-    assert tidings.with_result("pay") == {}
+    deferred.add(of("reused"))
+    deferred.add(of("disposed"))
+    assert deferred.take_reused("pay") == {}
     assert sent_before_an_answer(ends) == [of("reused"), of("disposed")]
 
 
 def test_what_another_step_was_handed_is_not_this_ones(
-    tidings: DeferredFrames, ends: tuple[Stream, Stream]
+    deferred: DeferredFrames, ends: tuple[Stream, Stream]
 ) -> None:
-    tidings.add(of("reused", step="earlier"))
-    assert tidings.with_result("pay") == {}
+    deferred.add(of("reused", step="earlier"))
+    assert deferred.take_reused("pay") == {}
     assert sent_before_an_answer(ends) == [of("reused", step="earlier")]
 
 
 def test_all_of_it_goes_before_the_next_answer_or_at_once(
-    tidings: DeferredFrames, ends: tuple[Stream, Stream]
+    deferred: DeferredFrames, ends: tuple[Stream, Stream]
 ) -> None:
-    tidings.add(of("reused"))
-    tidings.hold()
+    deferred.add(of("reused"))
+    deferred.hold()
     assert sent_before_an_answer(ends) == [of("reused")]
-    tidings.add(of("disposed"))
-    tidings.tell()
+    deferred.add(of("disposed"))
+    deferred.flush()
     assert ends[1].receive(1) == of("disposed")
     assert sent_before_an_answer(ends) == []

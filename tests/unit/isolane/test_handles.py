@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from isolane.handles import Hanging, Teardown, _wait, settle
+from isolane.handles import Hanging, Teardown, _wait, run_within
 from isolane.names import RESOURCE_ID
 from isolane.results import Code, StepError
 from isolane.text import MESSAGE_MAX
@@ -118,7 +118,7 @@ def test_an_undeclared_resource_is_refused_with_the_declared_ones() -> None:
             scene.step().resource("x")
         assert caught.value.code is Code.POLICY_VIOLATION
         assert scene.frames == []
-    with pytest.raises(TypeError, match="a resource's name is a str, not int"):
+    with pytest.raises(TypeError, match="a resource's name must be a str, not int"):
         Scene().step().resource(5)  # type: ignore[arg-type]
 
 
@@ -280,7 +280,7 @@ def test_a_closed_context_holds_no_secret() -> None:
     handles = scene.execution.handles
     ctx.resource("a")
     scene.execution.close()
-    assert SECRET not in repr([vars(handles), vars(handles.scope), vars(ctx.scope)])
+    assert SECRET not in repr([vars(handles), vars(handles.context_scope), vars(ctx.attempt_scope)])
     assert handles._grants == {}
 
 
@@ -383,14 +383,14 @@ def test_what_opens_when_its_attempt_is_over_is_disposed_of_and_said(
         assert begun.wait(5)
         scene.end(ctx)
         never.set()
-        with pytest.raises(RuntimeError, match="resource slow: what asked for it was over"):
+        with pytest.raises(RuntimeError, match="resource slow: the attempt or context was over"):
             left.result(5)
     assert scene.provider.disposed == ["slow"]
     assert scene.said == [("failed", "slow", "pay")]
 
 
 # --- a sign of life
-def test_a_check_asks_the_far_side_of_the_same_handle() -> None:
+def test_a_check_asks_the_remote_server_of_the_same_handle() -> None:
     scene = Scene(a_grant("a"))
     ctx = scene.step()
     assert ctx.check_resource("a") == {"alive": True}
@@ -433,8 +433,8 @@ def test_a_stack_that_ran_takes_nothing_more() -> None:
 def test_a_disposal_leaves_no_thread_and_hands_over_what_it_raised() -> None:
     before = threading.enumerate()
     error = ValueError()
-    assert settle(raising(error), 5) is error
-    assert settle(lambda: None, 5) is None
+    assert run_within(raising(error), 5) is error
+    assert run_within(lambda: None, 5) is None
     assert threading.enumerate() == before
 
 
@@ -457,8 +457,8 @@ def test_a_handler_that_a_step_left_does_not_cut_the_waiting() -> None:
 def test_without_threads_it_is_disposed_of_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
     calls: list[str] = []
-    assert settle(lambda: calls.append("done"), 5) is None
-    assert isinstance(settle(raising(SystemExit(1)), 5), SystemExit)
+    assert run_within(lambda: calls.append("done"), 5) is None
+    assert isinstance(run_within(raising(SystemExit(1)), 5), SystemExit)
     assert calls == ["done"]
     scene = Scene(a_grant("a", eager=True))
     scene.execution.handles.open_eager()
@@ -467,6 +467,6 @@ def test_without_threads_it_is_disposed_of_all_the_same(monkeypatch: pytest.Monk
 
 
 def test_hanging_says_how_long(never: threading.Event) -> None:
-    error = settle(lambda: never.wait(10), 0.01)
+    error = run_within(lambda: never.wait(10), 0.01)
     assert isinstance(error, Hanging)
     assert str(error) == "not done within 0.01 s"

@@ -44,15 +44,15 @@ def test_a_name_has_a_form(memory: Memory, name: str) -> None:
 
 
 def test_a_name_is_text(memory: Memory) -> None:
-    with pytest.raises(TypeError, match="a variable's name is a str, not 5"):
+    with pytest.raises(TypeError, match="a variable's name must be a str, not int"):
         memory[5] = 1  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ({1, 2}, "variable x cannot hold set: no JSON: set is not a JSON type"),
-        (float("nan"), "variable x cannot hold nan: no JSON"),
+        ({1, 2}, "variable x cannot hold set: not JSON: set is not a JSON type"),
+        (float("nan"), "variable x cannot hold nan: not JSON"),
         ("a\x00", r"variable x cannot hold 'a\\x00': text with NUL"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_time_in_the_past_is_no_pause() -> None:
         ({}, "give exactly one of seconds and until"),
         ({"seconds": 1, "until": "2030-01-01T00:00:00Z"}, "give exactly one"),
         ({"seconds": -1}, "parameter seconds: -1.0 is below 0"),
-        ({"until": "tomorrow"}, "until 'tomorrow' is no time in ISO 8601"),
+        ({"until": "tomorrow"}, "until 'tomorrow' is not a time in ISO 8601"),
         ({"until": "2030-01-01T00:00:00"}, "has no time zone; add Z"),
         ({"until": "9999-01-01T00:00:00Z"}, "is not between 0 and 31622400"),
     ],

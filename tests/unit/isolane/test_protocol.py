@@ -184,12 +184,12 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
     [
         (raw(LOG, b"{}", version=9), "protocol version 9 is not 1"),
         (raw(200, b"{}"), "frame type 200 is unknown"),
-        (raw(LOG, b"{"), "Log: the payload is no JSON"),
-        (raw(LOG, b"\xff\xfe"), "Log: the payload is no JSON"),
-        (raw(LOG, b"[" * 60_000), "Log: the payload is no JSON"),
+        (raw(LOG, b"{"), "Log: the payload is not JSON"),
+        (raw(LOG, b"\xff\xfe"), "Log: the payload is not JSON"),
+        (raw(LOG, b"[" * 60_000), "Log: the payload is not JSON"),
         (raw(LOG, b"[]"), "Log: expected object, got array"),
-        (raw(LOG, b"NaN"), "Log: the payload is no JSON"),
-        (raw(LOG, b"9" * 5_000), "Log: the payload is no JSON"),
+        (raw(LOG, b"NaN"), "Log: the payload is not JSON"),
+        (raw(LOG, b"9" * 5_000), "Log: the payload is not JSON"),
         (raw(LOG, b'{"step":"pay","level":"info"}'), "Log: field 'message' is missing"),
         (log(extra=1), "Log: unknown field 'extra'"),
         (log(message=5), "Log.message: expected string, got integer"),
@@ -197,7 +197,10 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
         (log(message="a\x00b"), "NUL or half a surrogate pair"),
         (log(message="a\ud800b"), "NUL or half a surrogate pair"),
         (raw(RESULT, b'{"step":"a","attempt":true,"status":"succeeded"}'), "got boolean"),
-        (raw(RESULT, b'{"step":"a","attempt":0,"status":"failed"}'), "a failed result has a code"),
+        (
+            raw(RESULT, b'{"step":"a","attempt":0,"status":"failed"}'),
+            "a code if, and only if, it failed",
+        ),
         (raw(RESULT, b'{"step":"a","attempt":0,"status":"failed","code":"X"}'), "expected one of"),
         (raw(68, b'{"step":"a","fraction":2,"message":""}'), "not between 0 and 1"),
         (raw(70, b'{"errors":[1]}'), r"Closed.errors\[0\]: expected string"),
@@ -205,10 +208,10 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
         (raw(71, b'{"step":"a","kind":"tokens\\n","amount":1}'), "Cost: kind .* does not match"),
         (raw(71, b'{"step":"a","kind":"tokens","amount":-1}'), "amount -1.0 is not between 0"),
         (raw(71, b'{"step":"a","kind":"tokens","amount":1e13}'), "is not between 0 and 1e.12"),
-        (raw(71, b'{"step":"a","kind":"tokens","amount":1e999}'), "Cost: the payload is no JSON"),
+        (raw(71, b'{"step":"a","kind":"tokens","amount":1e999}'), "Cost: the payload is not JSON"),
         (
             raw(69, b'{"step":"a","attempt":1,"output":[-1e999]}'),
-            "StepResult: the payload is no JSON",
+            "StepResult: the payload is not JSON",
         ),
         (
             raw(68, b'{"step":"a","fraction":0,"message":"%s"}' % (b"x" * 2001)),
@@ -227,8 +230,11 @@ def test_a_cut_frame_is_refused(frame: Frame, data: st.DataObject) -> None:
         (result(question=5, pause_s=1), "StepResult.question: expected string, got integer"),
         (result(question="Pay?"), "a question has a time to be answered in, and no output yet"),
         (result(question="Pay?", pause_s=1, output=0), "and no output yet"),
-        (result(question="x" * 2_001, pause_s=1), "a question of 2001 characters is over 2000"),
-        (failure(trace="x" * 16_001), "a trace of 16001 characters is over 16000"),
+        (
+            result(question="x" * 2_001, pause_s=1),
+            "a question of 2001 characters is over the limit of 2000",
+        ),
+        (failure(trace="x" * 16_001), "a trace of 16001 characters is over the limit of 16000"),
     ],
 )
 def test_a_bad_frame_is_refused_with_the_reason(data: bytes, reason: str) -> None:
@@ -269,9 +275,9 @@ def test_the_longest_trace_passes_in_the_widest_encoding() -> None:
     [
         ({"x": "y" * (MAX_FRAME + 1)}, "over the limit"),
         ({"x": {1, 2}}, "set is not a JSON type"),
-        ({"x": float("inf")}, "no JSON"),
+        ({"x": float("inf")}, "not JSON"),
         ({"x": "\x00"}, "NUL"),
-        ({"x": "\ud800"}, "no JSON"),
+        ({"x": "\ud800"}, "not JSON"),
     ],
 )
 def test_the_sender_refuses_what_the_receiver_would(parameters: Any, reason: str) -> None:
@@ -308,7 +314,7 @@ def test_a_value_has_so_many_levels_and_no_more() -> None:
 def test_a_cycle_is_no_json() -> None:
     value: list[Any] = []
     value.extend([value, value])
-    with pytest.raises(ProtocolError, match="no JSON"):
+    with pytest.raises(ProtocolError, match="not JSON"):
         dump(value)
 
 
@@ -350,11 +356,11 @@ def resource(**changes: Any) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"resource_id": "iso_1"}, "resource_id 'iso_1' is none"),
+        ({"resource_id": "iso_1"}, "resource_id 'iso_1' does not match"),
         ({"step": "s" * (STEP_MAX + 1)}, f"step has {STEP_MAX + 1} characters"),
         ({"error": "x" * (MESSAGE_MAX + 1)}, f"error has {MESSAGE_MAX + 1} characters"),
-        ({"event": "allocated", "error": "x"}, "error is nothing for allocated"),
-        ({"event": "reused", "error": "x"}, "error is nothing for reused"),
+        ({"event": "allocated", "error": "x"}, "error must be empty for allocated"),
+        ({"event": "reused", "error": "x"}, "error must be empty for reused"),
     ],
 )
 def test_what_is_said_of_a_resource_is_bounded(changes: dict[str, str], complaint: str) -> None:

@@ -37,5 +37,5 @@ def test_a_name_is_checked_as_any_text() -> None:
 
 @pytest.mark.parametrize("hint", [Annotated[int, Uses("cache")], Annotated[list[str], Uses()]])
 def test_only_a_text_names_a_resource(hint: Any) -> None:
-    with pytest.raises(TypeError, match="resource is no limit of"):
+    with pytest.raises(TypeError, match="resource is not a limit of"):
         schema_of(hint)

@@ -1,4 +1,4 @@
-"""isolane.tags: the mark that far sides see."""
+"""isolane.tags: the mark that remote servers see."""
 
 from uuid import UUID
 

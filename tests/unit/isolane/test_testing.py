@@ -159,7 +159,7 @@ def test_without_resources_none_is_declared(with_resources: str) -> None:
 
 @pytest.mark.parametrize("unknown", ["nowhere.node", test_it_returns_all_that_the_node_did])
 def test_what_is_no_node_is_named(unknown: object) -> None:
-    with pytest.raises(LookupError, match="is no node; import its module"):
+    with pytest.raises(LookupError, match="is not a node; import its module"):
         run_node(unknown)  # type: ignore[arg-type]
 
 

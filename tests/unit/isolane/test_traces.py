@@ -76,7 +76,7 @@ def test_it_begins_with_the_authors_frame_and_keeps_the_cause(name: str) -> None
 def test_it_goes_into_our_code_where_the_author_called_it() -> None:
     trace = trace_of(raised_by("our.own"))
     assert "in our_own" in trace
-    assert "TypeError: message 5 is no str" in trace
+    assert "TypeError: message must be a str, not int" in trace
 
 
 def test_the_end_of_a_long_one_is_kept() -> None:

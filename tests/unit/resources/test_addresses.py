@@ -77,7 +77,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["localhost", "", "10.0.0", "0x7f000001", "1.2.3.4/8"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    assert refusal(address, 443, OPEN) == "it is no IP address"
+    assert refusal(address, 443, OPEN) == "it is not an IP address"
 
 
 def test_the_operator_allows_networks_by_the_address_that_is_meant() -> None:

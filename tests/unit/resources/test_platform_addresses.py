@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.platform_addresses import own_places
+from resources.platform_addresses import platform_addresses
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from resources.platform_addresses import own_places
     ],
 )
 def test_postgresql(database: dict[str, object], places: set[tuple[str, int]]) -> None:
-    assert own_places([database], []) == places
+    assert platform_addresses([database], []) == places
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_postgresql(database: dict[str, object], places: set[tuple[str, int]]) -
     ],
 )
 def test_redis(url: str, place: tuple[str, int]) -> None:
-    assert own_places([], [url, ""]) == {place}
+    assert platform_addresses([], [url, ""]) == {place}

@@ -67,7 +67,7 @@ def test_a_run_that_has_ended_with_something_left_is_counted_and_listed(
     acme: TenantRef, globex: TenantRef, run: UUID
 ) -> None:
     held(acme, run, 1, Disposition.DISPOSED)
-    held(acme, run, 2, Disposition.OPEN, "the far side is away")
+    held(acme, run, 2, Disposition.OPEN, "the remote server is away")
     assert program(acme).get("/api/v1/executions/unclean").json() == {"total": 0, "results": []}
     with tenant_scope(acme):
         Execution.objects.filter(pk=run).update(
@@ -76,7 +76,7 @@ def test_a_run_that_has_ended_with_something_left_is_counted_and_listed(
     body = program(acme).get("/api/v1/executions/unclean").json()
     assert body["total"] == 1
     (left,) = body["results"]
-    assert (left["execution_id"], left["error"]) == (f"exec_{run}", "the far side is away")
+    assert (left["execution_id"], left["error"]) == (f"exec_{run}", "the remote server is away")
     balance = program(acme).get(f"/api/v1/executions/exec_{run}/resources").json()["balance"]
     assert (balance["open"], balance["clean"]) == (1, False)
     assert program(globex).get("/api/v1/executions/unclean").json()["total"] == 0

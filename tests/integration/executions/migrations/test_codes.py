@@ -9,7 +9,7 @@ import pytest
 from executions.explain.events import describe_event
 from executions.models import Execution, ExecutionEvent
 from executions.semantics.reasons import EndReason, QueueReason
-from resources.levels import IsolationReason
+from resources.isolation_choice import IsolationReason
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import make_machine, make_run
 

@@ -3,20 +3,22 @@
 import pytest
 
 from executions.models import ResourceRecord
-from executions.selectors.resource_records import unclean
+from executions.selectors.resource_records import unclosed_records
 from executions.semantics.reasons import EndReason
 from executions.services.abandoned_resources import abandon_leftover
 from executions.transitions.hand_back import hand_back
-from executions.transitions.ledger import Thing, commit_issue
+from executions.transitions.ledger import commit_issue
 from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from foundation.errors import NotFound
-from resources.ledger.models import Issued
+from resources.credentials import Credential
+from resources.ledger.models import IssuedCredential
 from resources.placement import Placement
 from tenants.models import AuditEntry
 from tenants.roles import Role
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import make_placed
+from tests.integration.resources.issuers.resource_requests import cache_request
 from tests.integration.tenants.web import problem, program
 
 ROLE = "iso_1_1_a"
@@ -28,17 +30,18 @@ def left(acme: TenantRef, globex: TenantRef, machine: WorkerBoot) -> dict[str, P
     found = {}
     for tenant in (acme, globex):
         placement = found[tenant.schema] = make_placed(tenant, machine)
-        thing = Thing(
-            kind="database.role", far_id=ROLE, type="database", name="db", definition="a", data=b"x"
-        )
+        request = cache_request(execution_id=placement.execution_id, definition="a")
+        credential = Credential(kind="database.role", remote_id=ROLE, data={})
         with tenant_scope(tenant):
-            assert commit_issue(placement, [thing])
+            assert commit_issue(placement, [(request, credential)])
     return found
 
 
 def issued() -> list[int]:
     with platform_scope():
-        return list(Issued.objects.order_by("tenant_id").values_list("tenant_id", flat=True))
+        return list(
+            IssuedCredential.objects.order_by("tenant_id").values_list("tenant_id", flat=True)
+        )
 
 
 def test_what_is_given_up_is_forgotten_and_its_record_says_by_whom(
@@ -52,8 +55,9 @@ def test_what_is_given_up_is_forgotten_and_its_record_says_by_whom(
     assert issued() == [globex.id]
     with tenant_scope(acme):
         record = ResourceRecord.objects.get()
-        assert not unclean().exists()
-    assert (record.ended, record.error) == ("failed", "Given up by ann; it may still exist.")
+        assert not unclosed_records().exists()
+    assert (record.ended, record.error_code, record.error) == ("failed", "abandoned", "ann")
+    assert record.error_text == "Given up by ann; it may still exist."
     with platform_scope():
         entry = AuditEntry.objects.get(action="resource.abandon")
     assert (entry.actor, entry.subject, entry.tenant_id) == ("ann", ROLE, acme.id)

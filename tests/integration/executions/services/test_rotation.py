@@ -15,7 +15,7 @@ from executions.models.sealing import seal, unseal
 from executions.services.offboarding import advance_deletions
 from executions.services.rotation import SEALED, rotate
 from foundation.sealing import key_ring
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from resources.models import Secret
 from resources.services import rotation
 from resources.services.rotation import Rotated, rotate_column
@@ -43,9 +43,9 @@ def sealed(acme: TenantRef, globex: TenantRef) -> dict[str, UUID]:
             token = seal(run, {"of": tenant.schema})
             Execution.objects.filter(pk=run).update(sealed_inputs=token, sealed_variables=token)
             Step.objects.filter(execution_id=run).update(sealed_output=token)
-            Issued.objects.create(
+            IssuedCredential.objects.create(
                 tenant_id=tenant.id, execution_id=run, epoch=1, resource_type="database", definition="db",
-                kind="database.role", far_id="iso_1", data=token, issued_at=timezone.now(), sweep_at=timezone.now(),
+                kind="database.role", remote_id="iso_1", data=token, issued_at=timezone.now(), sweep_at=timezone.now(),
             )  # fmt: skip
     return runs
 
@@ -68,7 +68,7 @@ def check_readable(tenant: TenantRef, run: UUID) -> None:
             "b": f"{tenant.schema}-two",
         }
         execution, step = Execution.objects.get(pk=run), Step.objects.get(execution_id=run)
-        issued = Issued.objects.get(execution_id=run).data
+        issued = IssuedCredential.objects.get(execution_id=run).data
         for token in (
             execution.sealed_inputs, execution.sealed_variables, step.sealed_output, issued,
         ):  # fmt: skip

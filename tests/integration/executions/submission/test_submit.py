@@ -16,7 +16,7 @@ from executions.states import ExecutionState, TicketState
 from executions.submission.submit import RunRequest, submit
 from executions.worker.boot import WorkerBoot
 from foundation.errors import InvalidInput, NotFound
-from resources.levels import IsolationReason, IsolationUnavailable
+from resources.isolation_choice import IsolationReason, IsolationUnavailable
 from tenants.models import Tenant
 from tenants.scope import TenantNotActive, TenantRef, platform_scope, tenant_scope
 from tenants.statuses import TenantStatus

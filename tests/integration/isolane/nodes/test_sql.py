@@ -134,7 +134,7 @@ def test_too_many_rows_are_refused(connection: Connection) -> None:
 @pytest.mark.parametrize(
     ("sql", "parameters", "reason"),
     [
-        ("SELECT 1", "x", "parameters: neither a list"),
+        ("SELECT 1", "x", "parameters: must be a list"),
         ("SELECT 1 AS a, 2 AS a", None, "two columns are called 'a'"),
     ],
 )

@@ -168,10 +168,10 @@ def test_a_disposal_under_a_statement_ends_it_at_the_server(
 def test_a_disposal_that_cannot_have_the_connection_says_so(
     customer: Customer, execution_id: str, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isolane.providers.database._LET_GO_SECONDS", 0.01)
+    monkeypatch.setattr("isolane.providers.database._RELEASE_SECONDS", 0.01)
     provider = Database()
     handle = provider.create(a_grant(customer), mark)
-    with handle.lock, pytest.raises(RuntimeError, match="a thread still holds it"):
+    with handle.lock, pytest.raises(RuntimeError, match="a thread still uses it"):
         provider.dispose(handle)
     wait_for(lambda: not customer.activity(execution_id), "the session to end", 10)
     with pytest.raises(psycopg.OperationalError):

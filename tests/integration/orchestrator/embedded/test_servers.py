@@ -15,7 +15,7 @@ from psycopg import errors
 from orchestrator.embedded import postgres_install
 from orchestrator.embedded.errors import EmbeddedError
 from orchestrator.embedded.paths import MAX_SOCKET_PATH, EmbeddedPaths
-from orchestrator.embedded.predecessors import users_of, wait_unused
+from orchestrator.embedded.predecessors import processes_in, wait_unused
 from orchestrator.embedded.stack import EmbeddedServers
 from orchestrator.embedded.supervisor import Supervisor
 from orchestrator.embedded.wheels import find_package
@@ -196,8 +196,8 @@ def test_a_predecessor_that_still_works_there_is_waited_for(
 ) -> None:
     start(servers, supervisor)
 
-    assert users_of(paths.postgres_data, "postgres")
-    assert users_of(paths.valkey, "valkey-server")
+    assert processes_in(paths.postgres_data, "postgres")
+    assert processes_in(paths.valkey, "valkey-server")
     with pytest.raises(EmbeddedError, match="still in use"):
         wait_unused(paths.postgres_data, "postgres", timeout=0.1)
 
@@ -220,7 +220,7 @@ def test_data_of_another_major_version_is_refused(
     servers.prepare()
     (paths.postgres_data / "PG_VERSION").write_text("17\n")
 
-    with pytest.raises(EmbeddedError, match=r"made by PostgreSQL 17, installed is \d+"):
+    with pytest.raises(EmbeddedError, match=r"created by PostgreSQL 17, installed is \d+"):
         servers.prepare()
 
 

@@ -11,23 +11,23 @@ from redis.connection import Connection
 from redis.retry import Retry
 
 from isolane.protocol import Grant
-from resources.issuers.base import Ask, FarThing, IssueError
+from resources.issuers.base import Credential, IssueError, ResourceRequest
 from resources.issuers.cache import COMMANDS, CacheIssuer
-from tests.integration.resources.issuers.asks import cache_ask
+from tests.integration.resources.issuers.resource_requests import cache_request
 from tests.plugin import SERVERS
 
 ISSUER = CacheIssuer()
 MANY = 2500  # more than one batch
 
 
-def issue(ask: Ask) -> tuple[Grant, Sequence[FarThing]]:
-    things = ISSUER.things(ask)
-    return ISSUER.issue(ask, things), things
+def issue(request: ResourceRequest) -> tuple[Grant, Sequence[Credential]]:
+    credentials = ISSUER.plan(request)
+    return ISSUER.issue(request, credentials), credentials
 
 
-def revoke(things: Sequence[FarThing]) -> None:
-    for thing in reversed(things):
-        ISSUER.revoke(thing)
+def revoke(credentials: Sequence[Credential]) -> None:
+    for credential in reversed(credentials):
+        ISSUER.revoke(credential)
 
 
 def enter(grant: Grant) -> "redis.Redis":
@@ -48,10 +48,10 @@ def enter(grant: Grant) -> "redis.Redis":
 
 
 def test_a_run_works_on_its_own_keys(run_cache: "redis.Redis") -> None:
-    ask = cache_ask()
-    grant, things = issue(ask)
+    request = cache_request()
+    grant, credentials = issue(request)
     key = grant.config["prefix"] + "a"
-    assert key.startswith(f"exec:{ask.execution_id}:1:")
+    assert key.startswith(f"exec:{request.execution_id}:1:")
     with enter(grant) as client:
         assert client.set(key, "1", px=60_000)
         assert client.incrby(key, 2) == 3
@@ -61,12 +61,12 @@ def test_a_run_works_on_its_own_keys(run_cache: "redis.Redis") -> None:
         assert 0 < client.pttl(key) <= 30_000
         assert client.delete(key) == 1
         assert client.client_id() > 0
-    revoke(things)
+    revoke(credentials)
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_a_client_can_connect_with_either_protocol(run_cache: "redis.Redis", protocol: int) -> None:
-    grant, things = issue(cache_ask())
+    grant, credentials = issue(cache_request())
     with redis.Redis(
         host=grant.config["host"],
         port=grant.config["port"],
@@ -75,7 +75,7 @@ def test_a_client_can_connect_with_either_protocol(run_cache: "redis.Redis", pro
         protocol=protocol,
     ) as client:
         assert client.ping()
-    revoke(things)
+    revoke(credentials)
 
 
 @pytest.mark.parametrize(
@@ -92,34 +92,36 @@ def test_a_client_can_connect_with_either_protocol(run_cache: "redis.Redis", pro
 def test_everything_that_is_not_on_the_list_is_refused(
     run_cache: "redis.Redis", command: str
 ) -> None:
-    grant, things = issue(cache_ask())
+    grant, credentials = issue(cache_request())
     with enter(grant) as client:
         words = command.format(own=grant.config["prefix"]).split()
         with pytest.raises(redis.exceptions.NoPermissionError):
             client.execute_command(*words)
-    revoke(things)
+    revoke(credentials)
 
 
-def test_the_far_side_knows_of_no_other_command(run_cache: "redis.Redis") -> None:
-    grant, things = issue(cache_ask())
+def test_the_remote_server_knows_of_no_other_command(run_cache: "redis.Redis") -> None:
+    grant, credentials = issue(cache_request())
     user: Any = run_cache.acl_getuser(grant.config["username"])
     assert set(user["commands"]) == {f"+{command}" for command in COMMANDS}
     assert user["categories"] == ["-@all"]
     assert user["keys"] in (f"~{grant.config['prefix']}*", [f"~{grant.config['prefix']}*"])
     assert not user["channels"]
     assert "nopass" not in user["flags"]
-    revoke(things)
+    revoke(credentials)
 
 
 def test_keys_of_others_are_out_of_reach(run_cache: "redis.Redis") -> None:
-    ask = cache_ask()
-    grant, things = issue(ask)
-    other, other_things = issue(cache_ask())
-    next_epoch, next_things = issue(cache_ask(execution_id=ask.execution_id, epoch=11))
-    sibling, sibling_things = issue(cache_ask(execution_id=ask.execution_id, definition="other"))
+    request = cache_request()
+    grant, credentials = issue(request)
+    other, other_credentials = issue(cache_request())
+    next_epoch, next_credentials = issue(cache_request(execution_id=request.execution_id, epoch=11))
+    sibling, sibling_credentials = issue(
+        cache_request(execution_id=request.execution_id, definition="other")
+    )
     foreign = [one.config["prefix"] + "k" for one in (other, next_epoch, sibling)]
     with enter(grant) as client:
-        for key in [*foreign, "k", f"exec:{ask.execution_id}:1", "exec:*"]:
+        for key in [*foreign, "k", f"exec:{request.execution_id}:1", "exec:*"]:
             run_cache.set(key, "precious")
             for words in (["GET", key], ["SET", key, "x"], ["DEL", key], ["EXISTS", key], ["INCRBY", key, "1"],
                           ["EXPIRE", key, "1"], ["PTTL", key],
@@ -127,21 +129,21 @@ def test_keys_of_others_are_out_of_reach(run_cache: "redis.Redis") -> None:
                 with pytest.raises(redis.exceptions.NoPermissionError):
                     client.execute_command(*words)
             assert run_cache.get(key) == "precious"
-    for made in (things, other_things, next_things, sibling_things):
+    for made in (credentials, other_credentials, next_credentials, sibling_credentials):
         revoke(made)
 
 
 def test_after_revocation_neither_an_old_session_nor_a_saved_login_works(
     run_cache: "redis.Redis",
 ) -> None:
-    ask = cache_ask()
-    grant, things = issue(ask)
-    again, again_things = issue(cache_ask(execution_id=ask.execution_id, epoch=2))
+    request = cache_request()
+    grant, credentials = issue(request)
+    again, again_credentials = issue(cache_request(execution_id=request.execution_id, epoch=2))
     with enter(grant) as old, enter(again) as new:
         old.set(grant.config["prefix"] + "a", "1")
         new.set(again.config["prefix"] + "a", "2")
-        revoke(things)
-        revoke(things)
+        revoke(credentials)
+        revoke(credentials)
         with pytest.raises(redis.exceptions.ConnectionError):
             old.get(grant.config["prefix"] + "a")
         assert new.get(again.config["prefix"] + "a") == "2"
@@ -151,25 +153,25 @@ def test_after_revocation_neither_an_old_session_nor_a_saved_login_works(
     assert grant.config["username"] not in users
     assert grant.config["username"] not in run_cache.acl_users()
     assert run_cache.keys() == [again.config["prefix"] + "a"]
-    revoke(again_things)
+    revoke(again_credentials)
     assert run_cache.keys() == []
 
 
 def test_all_keys_are_evicted_and_no_others(run_cache: "redis.Redis") -> None:
-    grant, things = issue(cache_ask())
+    grant, credentials = issue(cache_request())
     pipeline = run_cache.pipeline()
     for number in range(MANY):
         pipeline.set(f"{grant.config['prefix']}{number}", "x")
         pipeline.set(f"exec:{uuid4()}:1:notes:{number}", "x")
     pipeline.execute()
-    revoke(things)
+    revoke(credentials)
     assert run_cache.dbsize() == MANY
     assert run_cache.keys(grant.config["prefix"] + "*") == []
 
 
 def test_the_user_goes_before_its_keys(run_cache: "redis.Redis") -> None:
-    things = ISSUER.things(cache_ask())
-    assert [thing.kind for thing in reversed(things)] == ["cache.user", "cache.keys"]
+    credentials = ISSUER.plan(cache_request())
+    assert [credential.kind for credential in reversed(credentials)] == ["cache.user", "cache.keys"]
 
 
 def test_the_password_is_hashed_before_it_is_sent(
@@ -183,30 +185,30 @@ def test_the_password_is_hashed_before_it_is_sent(
         return send(self, command, check_health)
 
     monkeypatch.setattr(Connection, "send_packed_command", recording)
-    grant, things = issue(cache_ask())
+    grant, credentials = issue(cache_request())
     assert grant.config["username"] in str(sent)
     assert grant.secrets["password"] not in str(sent)
     assert grant.secrets["password"] not in repr(grant)
-    revoke(things)
+    revoke(credentials)
 
 
 def test_the_grant_says_where_and_as_whom(run_cache: "redis.Redis") -> None:
-    ask = cache_ask()
-    grant, things = issue(ask)
+    request = cache_request()
+    grant, credentials = issue(request)
     assert set(grant.config) == {"ttl_s", "host", "port", "tls", "username", "prefix"}
     assert grant.config["ttl_s"] == 60
     assert grant.config["tls"] is False
     assert f":{grant.config['port']}/" in SERVERS.cache_url
     assert grant.secrets["password"] not in SERVERS.cache_url
-    revoke(things)
+    revoke(credentials)
 
 
 def test_a_cache_that_is_away_is_told_without_its_password() -> None:
     issuer = CacheIssuer("redis://:precious-word@127.0.0.1:1/0")
-    ask = cache_ask()
-    things = issuer.things(ask)
+    request = cache_request()
+    credentials = issuer.plan(request)
     with pytest.raises(IssueError, match=r"run cache at 127\.0\.0\.1:1") as caught:
-        issuer.issue(ask, things)
+        issuer.issue(request, credentials)
     assert "precious-word" not in str(caught.value)
     with pytest.raises(IssueError):
-        issuer.revoke(things[0])
+        issuer.revoke(credentials[0])

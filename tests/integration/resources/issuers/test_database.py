@@ -14,18 +14,18 @@ import pytest
 from psycopg.rows import DictRow
 
 from isolane.protocol import Grant
-from orchestrator.norp.far_sides import postgres_side
-from resources.issuers.base import FAR_SECONDS, Ask, FarThing, IssueError
+from orchestrator.norp.observed_servers import observed_postgres
+from resources.issuers.base import REMOTE_SECONDS, Credential, IssueError, ResourceRequest
 from resources.issuers.database import DatabaseIssuer
 from tests.customer import Customer
-from tests.integration.resources.issuers.asks import database_ask
+from tests.integration.resources.issuers.resource_requests import database_request
 from tests.waiting import wait_for
 
 ISSUER = DatabaseIssuer()
 
 
 @pytest.fixture
-def far(customer: Customer) -> Iterator["psycopg.Connection[DictRow]"]:
+def remote(customer: Customer) -> Iterator["psycopg.Connection[DictRow]"]:
     """The customer's server as its superuser; no role of a run is left on it."""
     with customer.connect() as connection:
         yield connection
@@ -47,9 +47,9 @@ def enter(customer: Customer, grant: Grant, **changes: Any) -> "psycopg.Connecti
     return psycopg.connect(autocommit=True, **asked)
 
 
-def issue(ask: Ask) -> tuple[Grant, Sequence[FarThing]]:
-    things = ISSUER.things(ask)
-    return ISSUER.issue(ask, things), things
+def issue(request: ResourceRequest) -> tuple[Grant, Sequence[Credential]]:
+    credentials = ISSUER.plan(request)
+    return ISSUER.issue(request, credentials), credentials
 
 
 def value(connection: "psycopg.Connection[Any]", query: str, *values: object) -> Any:
@@ -59,12 +59,12 @@ def value(connection: "psycopg.Connection[Any]", query: str, *values: object) ->
 
 
 def test_a_role_of_the_run_can_do_what_its_roles_can_and_no_more(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    ask = database_ask(customer)
-    grant, (thing,) = issue(ask)
+    request = database_request(customer)
+    grant, (credential,) = issue(request)
     with enter(customer, grant) as connection:
-        assert value(connection, "SELECT current_user") == thing.far_id
+        assert value(connection, "SELECT current_user") == credential.remote_id
         assert value(connection, "SELECT count(*) FROM invoice") == 5
         for refused in (
             "DELETE FROM invoice",
@@ -75,43 +75,44 @@ def test_a_role_of_the_run_can_do_what_its_roles_can_and_no_more(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(refused.encode())
-    (role,) = far.execute(
-        "SELECT *, rolvaliduntil - now() AS left FROM pg_roles WHERE rolname = %s", [thing.far_id]
+    (role,) = remote.execute(
+        "SELECT *, rolvaliduntil - now() AS left FROM pg_roles WHERE rolname = %s",
+        [credential.remote_id],
     ).fetchall()
     powers = ("rolsuper", "rolcreaterole", "rolcreatedb", "rolreplication", "rolbypassrls")
     assert [power for power in powers if role[power]] == []
     assert role["rolconnlimit"] == 10
     assert 60 < role["left"].total_seconds() <= 90
-    ISSUER.revoke(thing)
+    ISSUER.revoke(credential)
 
 
 def test_the_grant_holds_nothing_of_the_administrator(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    grant, (thing,) = issue(database_ask(customer))
-    assert grant.config["user"] == thing.far_id
+    grant, (credential,) = issue(database_request(customer))
+    assert grant.config["user"] == credential.remote_id
     assert "mint" not in grant.config
     assert set(grant.secrets) == {"password"}
     assert customer.admin_password not in str(dataclasses.asdict(grant))
-    assert customer.admin_password not in repr(thing)
-    ISSUER.revoke(thing)
+    assert customer.admin_password not in repr(credential)
+    ISSUER.revoke(credential)
 
 
 def test_without_mint_the_definitions_own_login_is_handed_on(customer: Customer) -> None:
-    ask = database_ask(customer, mint=None)
-    assert ISSUER.things(ask) == ()
-    grant = ISSUER.issue(ask, ())
+    request = database_request(customer, mint=None)
+    assert ISSUER.plan(request) == ()
+    grant = ISSUER.issue(request, ())
     assert "mint" not in grant.config
     assert grant.config["user"] == customer.admin_user
     assert grant.secrets == {"password": customer.admin_password}
 
 
 def test_the_password_is_in_no_statement_that_the_server_logs(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    grant, (thing,) = issue(database_ask(customer))
-    ISSUER.revoke(thing)
-    made = [line for line in customer.log_lines(thing.far_id) if "CREATE ROLE" in line]
+    grant, (credential,) = issue(database_request(customer))
+    ISSUER.revoke(credential)
+    made = [line for line in customer.log_lines(credential.remote_id) if "CREATE ROLE" in line]
     assert len(made) == 1
     assert "SCRAM-SHA-256$" in made[0]
     assert "isolane-worker" in made[0]
@@ -119,14 +120,14 @@ def test_the_password_is_in_no_statement_that_the_server_logs(
 
 
 def test_after_revocation_neither_an_old_session_nor_a_saved_login_works(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    grant, (thing,) = issue(database_ask(customer))
+    grant, (credential,) = issue(database_request(customer))
     with enter(customer, grant) as idle, enter(customer, grant) as busy:
         working = threading.Thread(target=_sleep_at, args=(busy,))
         working.start()
-        wait_for(lambda: _active(far, thing), "a session at work")
-        ISSUER.revoke(thing)
+        wait_for(lambda: _active(remote, credential), "a session at work")
+        ISSUER.revoke(credential)
         working.join(10)
         assert not working.is_alive()
         with pytest.raises(psycopg.OperationalError):
@@ -140,18 +141,19 @@ def _sleep_at(connection: "psycopg.Connection[Any]") -> None:
         connection.execute("SELECT pg_sleep(60)")
 
 
-def _active(far: "psycopg.Connection[DictRow]", thing: FarThing) -> list[DictRow]:
-    return far.execute(
-        "SELECT pid FROM pg_stat_activity WHERE usename = %s AND state = 'active'", [thing.far_id]
+def _active(remote: "psycopg.Connection[DictRow]", credential: Credential) -> list[DictRow]:
+    return remote.execute(
+        "SELECT pid FROM pg_stat_activity WHERE usename = %s AND state = 'active'",
+        [credential.remote_id],
     ).fetchall()
 
 
 def test_revoking_an_old_epoch_leaves_the_new_one_alone(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     execution_id = uuid4()
-    old_grant, (old,) = issue(database_ask(customer, execution_id=execution_id, epoch=1))
-    new_grant, (new,) = issue(database_ask(customer, execution_id=execution_id, epoch=11))
+    old_grant, (old,) = issue(database_request(customer, execution_id=execution_id, epoch=1))
+    new_grant, (new,) = issue(database_request(customer, execution_id=execution_id, epoch=11))
     with enter(customer, new_grant) as connection:
         ISSUER.revoke(old)
         ISSUER.revoke(old)
@@ -160,17 +162,17 @@ def test_revoking_an_old_epoch_leaves_the_new_one_alone(
             enter(customer, old_grant)
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
             enter(customer, new_grant, password=old_grant.secrets["password"])
-    assert customer.roles(f"iso_{execution_id.hex}") == [new.far_id]
+    assert customer.roles(f"iso_{execution_id.hex}") == [new.remote_id]
     ISSUER.revoke(new)
 
 
 def test_two_definitions_of_a_placement_have_a_role_each(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     execution_id = uuid4()
-    _, (first,) = issue(database_ask(customer, execution_id=execution_id, definition="a"))
-    grant, (second,) = issue(database_ask(customer, execution_id=execution_id, definition="b"))
-    assert first.far_id != second.far_id
+    _, (first,) = issue(database_request(customer, execution_id=execution_id, definition="a"))
+    grant, (second,) = issue(database_request(customer, execution_id=execution_id, definition="b"))
+    assert first.remote_id != second.remote_id
     ISSUER.revoke(first)
     with enter(customer, grant) as connection:
         assert value(connection, "SELECT 1") == 1
@@ -178,42 +180,42 @@ def test_two_definitions_of_a_placement_have_a_role_each(
 
 
 @pytest.fixture
-def made(far: "psycopg.Connection[DictRow]") -> Iterator[None]:
-    """A schema in which runs may make things, and the administrator may not."""
-    far.execute("CREATE SCHEMA made")
-    far.execute("GRANT USAGE, CREATE ON SCHEMA made TO reporting")
-    far.execute("GRANT TEMPORARY, CREATE ON DATABASE shop TO reporting")
+def made(remote: "psycopg.Connection[DictRow]") -> Iterator[None]:
+    """A schema in which runs may make credentials, and the administrator may not."""
+    remote.execute("CREATE SCHEMA made")
+    remote.execute("GRANT USAGE, CREATE ON SCHEMA made TO reporting")
+    remote.execute("GRANT TEMPORARY, CREATE ON DATABASE shop TO reporting")
     yield
-    far.execute("REVOKE TEMPORARY, CREATE ON DATABASE shop FROM reporting")
-    far.execute("DROP SCHEMA made CASCADE")
+    remote.execute("REVOKE TEMPORARY, CREATE ON DATABASE shop FROM reporting")
+    remote.execute("DROP SCHEMA made CASCADE")
 
 
 def test_what_the_run_made_stays_with_the_role_that_it_had(
-    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", made: None
 ) -> None:
-    grant, (thing,) = issue(database_ask(customer))
+    grant, (credential,) = issue(database_request(customer))
     with enter(customer, grant) as connection:
         connection.execute("CREATE TABLE made.report AS SELECT * FROM invoice")
         connection.execute("GRANT SELECT ON made.report TO reporting")
         connection.execute("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")
         connection.execute("CREATE TEMPORARY TABLE scratch (id int)")
-        ISSUER.revoke(thing)
-    owner = value(far, "SELECT tableowner FROM pg_tables WHERE tablename = 'report'")
+        ISSUER.revoke(credential)
+    owner = value(remote, "SELECT tableowner FROM pg_tables WHERE tablename = 'report'")
     assert owner == "reporting"
-    assert value(far, "SELECT count(*) FROM made.report") == 5
-    assert value(far, "SELECT count(*) FROM pg_default_acl") == 0
-    grant, (thing,) = issue(database_ask(customer))
+    assert value(remote, "SELECT count(*) FROM made.report") == 5
+    assert value(remote, "SELECT count(*) FROM pg_default_acl") == 0
+    grant, (credential,) = issue(database_request(customer))
     with enter(customer, grant) as connection:
         connection.execute("DROP TABLE made.report")
-    ISSUER.revoke(thing)
+    ISSUER.revoke(credential)
 
 
 def test_code_that_a_run_left_gets_no_more_power_than_the_run_had(
-    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", made: None
 ) -> None:
     with customer.connect(customer.admin) as admin:
         admin.execute("CREATE TABLE payroll AS SELECT 'precious' AS amount")
-    grant, (first,) = issue(database_ask(customer))
+    grant, (first,) = issue(database_request(customer))
     with enter(customer, grant) as connection:
         connection.execute("CREATE VIEW made.peep AS SELECT * FROM payroll")
         connection.execute(
@@ -224,15 +226,15 @@ def test_code_that_a_run_left_gets_no_more_power_than_the_run_had(
         connection.execute("CREATE TYPE own.mood AS ENUM ('fine')")
         connection.execute("GRANT ALL ON made.peep TO PUBLIC")
     ISSUER.revoke(first)
-    grant, (second,) = issue(database_ask(customer))
+    grant, (second,) = issue(database_request(customer))
     with enter(customer, grant) as connection:
         for attack in ("SELECT * FROM made.peep", "SELECT made.rise()"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(attack.encode())
         connection.execute("DROP SCHEMA own CASCADE")
     ISSUER.revoke(second)
-    far.execute("DROP VIEW made.peep")
-    far.execute("DROP TABLE payroll")
+    remote.execute("DROP VIEW made.peep")
+    remote.execute("DROP TABLE payroll")
 
 
 # Each fits better what some statement of the worker says than the server's own of that name does.
@@ -246,24 +248,24 @@ DECOYS = (
 
 
 @pytest.fixture
-def open_public(far: "psycopg.Connection[DictRow]") -> Iterator[None]:
-    """Runs may make things in the schema where everybody looks, as in databases that come from older servers."""
-    far.execute("GRANT CREATE ON SCHEMA public TO reporting")
-    far.execute("CREATE TABLE seen AS SELECT current_user AS who WITH NO DATA")
-    far.execute("GRANT INSERT, SELECT ON seen TO PUBLIC")
+def open_public(remote: "psycopg.Connection[DictRow]") -> Iterator[None]:
+    """Runs may make credentials in the schema where everybody looks, as in databases that come from older servers."""
+    remote.execute("GRANT CREATE ON SCHEMA public TO reporting")
+    remote.execute("CREATE TABLE seen AS SELECT current_user AS who WITH NO DATA")
+    remote.execute("GRANT INSERT, SELECT ON seen TO PUBLIC")
     yield
-    far.execute("REVOKE CREATE ON SCHEMA public FROM reporting")
-    far.execute("DROP OPERATOR IF EXISTS public.= (oid, smallint)")
+    remote.execute("REVOKE CREATE ON SCHEMA public FROM reporting")
+    remote.execute("DROP OPERATOR IF EXISTS public.= (oid, smallint)")
     for decoy in DECOYS:
-        far.execute(f"DROP FUNCTION IF EXISTS public.{decoy.partition(' RETURNS')[0]}".encode())
-    far.execute("DROP TABLE seen")
+        remote.execute(f"DROP FUNCTION IF EXISTS public.{decoy.partition(' RETURNS')[0]}".encode())
+    remote.execute("DROP TABLE seen")
 
 
 def test_no_code_that_a_run_left_is_run_by_the_worker(
-    customer: Customer, far: "psycopg.Connection[DictRow]", open_public: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", open_public: None
 ) -> None:
-    ask = database_ask(customer)
-    grant, (first,) = issue(ask)
+    request = database_request(customer)
+    grant, (first,) = issue(request)
     with enter(customer, grant) as connection:
         for decoy in DECOYS:
             told = decoy.format(tell="INSERT INTO public.seen VALUES (current_user)")
@@ -274,73 +276,73 @@ def test_no_code_that_a_run_left_is_run_by_the_worker(
         # The decoys work: they catch who looks where everybody does.
         connection.execute("SELECT starts_with(current_user, 'iso_'), unnest('{x}'::text[])")
         ISSUER.revoke(first)
-    _, (second,) = issue(database_ask(customer))
-    with postgres_side(second.data) as side:
-        assert side.look().issued == (second.far_id,)
+    _, (second,) = issue(database_request(customer))
+    with observed_postgres(second.data) as server:
+        assert server.snapshot().credentials == (second.remote_id,)
     ISSUER.revoke(second)
-    assert far.execute("SELECT DISTINCT who FROM seen").fetchall() == [{"who": first.far_id}]
+    assert remote.execute("SELECT DISTINCT who FROM seen").fetchall() == [{"who": first.remote_id}]
 
 
 def test_what_the_first_role_may_not_own_goes_to_the_next(
-    customer: Customer, far: "psycopg.Connection[DictRow]", made: None
+    customer: Customer, remote: "psycopg.Connection[DictRow]", made: None
 ) -> None:
     with customer.connect(customer.admin) as admin:
         admin.execute("CREATE ROLE guest")
         admin.execute("GRANT CONNECT ON DATABASE shop TO guest")
-    grant, (thing,) = issue(database_ask(customer, roles=("guest", "reporting")))
+    grant, (credential,) = issue(database_request(customer, roles=("guest", "reporting")))
     with enter(customer, grant) as connection:
         connection.execute("CREATE FUNCTION made.one() RETURNS int LANGUAGE sql AS 'SELECT 1'")
-    ISSUER.revoke(thing)
-    owner = value(far, "SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'one'")
+    ISSUER.revoke(credential)
+    owner = value(remote, "SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'one'")
     assert owner == "reporting"
-    far.execute("DROP OWNED BY guest")
-    far.execute("DROP ROLE guest")
+    remote.execute("DROP OWNED BY guest")
+    remote.execute("DROP ROLE guest")
 
 
 def test_what_it_made_in_another_database_does_not_keep_the_role_alive(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    far.execute("CREATE DATABASE side")
+    remote.execute("CREATE DATABASE side")
     with psycopg.connect(
-        far.info.dsn, password=far.info.password, autocommit=True, dbname="side"
+        remote.info.dsn, password=remote.info.password, autocommit=True, dbname="side"
     ) as side:
         side.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
-        grant, (thing,) = issue(database_ask(customer))
+        grant, (credential,) = issue(database_request(customer))
         with enter(customer, grant, dbname="side") as connection:
             connection.execute("CREATE TABLE hidden (id int)")
-        ISSUER.revoke(thing)
+        ISSUER.revoke(credential)
         owner = value(side, "SELECT tableowner FROM pg_tables WHERE tablename = 'hidden'")
         assert owner == "reporting"
-    far.execute("DROP DATABASE side")
+    remote.execute("DROP DATABASE side")
 
 
 def test_revoking_what_was_never_made_is_fine(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    (thing,) = ISSUER.things(database_ask(customer))
-    ISSUER.revoke(thing)
+    (credential,) = ISSUER.plan(database_request(customer))
+    ISSUER.revoke(credential)
 
 
 def test_a_revocation_waits_for_an_issue_that_is_under_way(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    ask = database_ask(customer)
-    (thing,) = ISSUER.things(ask)
+    request = database_request(customer)
+    (credential,) = ISSUER.plan(request)
     with customer.connect() as holding:
         # GRANT waits for whoever holds the role's row.
         holding.execute("BEGIN")
         holding.execute("COMMENT ON ROLE reporting IS 'held'")
         holding.execute("LOCK pg_auth_members IN ACCESS EXCLUSIVE MODE")
-        issuing = threading.Thread(target=ISSUER.issue, args=(ask, [thing]))
+        issuing = threading.Thread(target=ISSUER.issue, args=(request, [credential]))
         issuing.start()
-        wait_for(lambda: _waiting(far), "an issue that waits for the lock")
-        revoking = threading.Thread(target=ISSUER.revoke, args=(thing,))
+        wait_for(lambda: _waiting(remote), "an issue that waits for the lock")
+        revoking = threading.Thread(target=ISSUER.revoke, args=(credential,))
         revoking.start()
-        wait_for(lambda: len(_waiting(far)) == 2, "a revocation that waits for the issue")
+        wait_for(lambda: len(_waiting(remote)) == 2, "a revocation that waits for the issue")
         holding.execute("ROLLBACK")
         issuing.join(10)
         revoking.join(10)
-    assert customer.roles(thing.far_id) == []
+    assert customer.roles(credential.remote_id) == []
 
 
 HOLDS = {
@@ -351,60 +353,60 @@ HOLDS = {
 
 @pytest.mark.parametrize("hold", HOLDS.values(), ids=HOLDS)
 def test_a_run_cannot_hold_up_its_own_revocation(
-    customer: Customer, far: "psycopg.Connection[DictRow]", hold: str
+    customer: Customer, remote: "psycopg.Connection[DictRow]", hold: str
 ) -> None:
-    grant, (thing,) = issue(database_ask(customer))
+    grant, (credential,) = issue(database_request(customer))
     connection = enter(customer, grant)
     connection.pgconn.send_query(hold.encode())
     connection.pgconn.flush()
-    wait_for(lambda: _sleeping(far, thing), "a run that holds it")
+    wait_for(lambda: _sleeping(remote, credential), "a run that holds it")
     connection.close()  # at the server the statement goes on
     begun = time.monotonic()
-    ISSUER.revoke(thing)
+    ISSUER.revoke(credential)
     assert time.monotonic() - begun < 2
-    assert customer.roles(thing.far_id) == []
-    assert _active(far, thing) == []
+    assert customer.roles(credential.remote_id) == []
+    assert _active(remote, credential) == []
 
 
-def _sleeping(far: "psycopg.Connection[DictRow]", thing: FarThing) -> list[DictRow]:
-    return far.execute(
+def _sleeping(remote: "psycopg.Connection[DictRow]", credential: Credential) -> list[DictRow]:
+    return remote.execute(
         "SELECT pid FROM pg_stat_activity WHERE usename = %s AND wait_event = 'PgSleep'",
-        [thing.far_id],
+        [credential.remote_id],
     ).fetchall()
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_role_that_somebody_is_changing_is_revoked_after_that(
-    customer: Customer, far: "psycopg.Connection[DictRow]", end: str
+    customer: Customer, remote: "psycopg.Connection[DictRow]", end: str
 ) -> None:
-    grant, (thing,) = issue(database_ask(customer))
+    grant, (credential,) = issue(database_request(customer))
     with customer.connect() as holding, ThreadPoolExecutor(1) as threads:
         holding.execute("BEGIN")
-        holding.execute(f"ALTER ROLE {thing.far_id} CONNECTION LIMIT 9".encode())
-        revoking = threads.submit(ISSUER.revoke, thing)
-        wait_for(lambda: _waiting(far), "a revocation that waits")
+        holding.execute(f"ALTER ROLE {credential.remote_id} CONNECTION LIMIT 9".encode())
+        revoking = threads.submit(ISSUER.revoke, credential)
+        wait_for(lambda: _waiting(remote), "a revocation that waits")
         holding.execute(end.encode())
         revoking.result(10)
-    assert customer.roles(thing.far_id) == []
+    assert customer.roles(credential.remote_id) == []
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         enter(customer, grant)
 
 
 def test_who_may_make_no_roles_has_nothing_to_revoke(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
     reader = customer.reader
-    ask = dataclasses.replace(
-        database_ask(customer, user=reader.user), secrets={"password": reader.password}
+    request = dataclasses.replace(
+        database_request(customer, user=reader.user), secrets={"password": reader.password}
     )
-    (thing,) = ISSUER.things(ask)
+    (credential,) = ISSUER.plan(request)
     with pytest.raises(IssueError, match="permission denied"):
-        ISSUER.issue(ask, [thing])
-    ISSUER.revoke(thing)
+        ISSUER.issue(request, [credential])
+    ISSUER.revoke(credential)
 
 
-def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
-    return far.execute(
+def _waiting(remote: "psycopg.Connection[DictRow]") -> list[DictRow]:
+    return remote.execute(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'isolane-worker' AND wait_event_type = 'Lock'"
     ).fetchall()
 
@@ -416,45 +418,50 @@ def _waiting(far: "psycopg.Connection[DictRow]") -> list[DictRow]:
         ("postgres", "superuser"),
         ("shop_admin", "administrator"),
         ("like_admin", "administrator"),
-        ("maker", "may make roles"),
+        ("maker", "may create roles"),
         ("x'; DROP TABLE invoice; --", "does not exist"),
     ],
 )
 def test_roles_with_too_much_power_are_refused(
-    customer: Customer, far: "psycopg.Connection[DictRow]", role: str, reason: str
+    customer: Customer, remote: "psycopg.Connection[DictRow]", role: str, reason: str
 ) -> None:
-    far.execute("CREATE ROLE like_admin")
-    far.execute("GRANT shop_admin TO like_admin")
-    far.execute("CREATE ROLE maker CREATEROLE")
+    remote.execute("CREATE ROLE like_admin")
+    remote.execute("GRANT shop_admin TO like_admin")
+    remote.execute("CREATE ROLE maker CREATEROLE")
     try:
-        ask = database_ask(customer, roles=("reporting", role))
-        things = ISSUER.things(ask)
+        request = database_request(customer, roles=("reporting", role))
+        credentials = ISSUER.plan(request)
         with pytest.raises(IssueError, match=reason) as caught:
-            ISSUER.issue(ask, things)
+            ISSUER.issue(request, credentials)
         assert role in str(caught.value)
-        ISSUER.revoke(things[0])
+        ISSUER.revoke(credentials[0])
     finally:
-        far.execute("DROP ROLE like_admin, maker")
+        remote.execute("DROP ROLE like_admin, maker")
 
 
 def test_a_role_that_the_administrator_may_not_grant_is_refused_whole(
-    customer: Customer, far: "psycopg.Connection[DictRow]"
+    customer: Customer, remote: "psycopg.Connection[DictRow]"
 ) -> None:
-    far.execute("CREATE ROLE foreign_role")
+    remote.execute("CREATE ROLE foreign_role")
     try:
-        ask = database_ask(customer, roles=("foreign_role",))
-        things = ISSUER.things(ask)
+        request = database_request(customer, roles=("foreign_role",))
+        credentials = ISSUER.plan(request)
         with pytest.raises(IssueError, match="permission denied to grant role"):
-            ISSUER.issue(ask, things)
+            ISSUER.issue(request, credentials)
         assert customer.roles("iso_") == []
     finally:
-        far.execute("DROP ROLE foreign_role")
+        remote.execute("DROP ROLE foreign_role")
 
 
 def test_a_wrong_password_is_told_without_the_password(customer: Customer) -> None:
-    ask = dataclasses.replace(database_ask(customer), secrets={"password": "hunter2hunter2"})
-    things = ISSUER.things(ask)
-    for attempt in (lambda: ISSUER.issue(ask, things), lambda: ISSUER.revoke(things[0])):
+    request = dataclasses.replace(
+        database_request(customer), secrets={"password": "hunter2hunter2"}
+    )
+    credentials = ISSUER.plan(request)
+    for attempt in (
+        lambda: ISSUER.issue(request, credentials),
+        lambda: ISSUER.revoke(credentials[0]),
+    ):
         with pytest.raises(IssueError, match="password authentication failed") as caught:
             attempt()
         assert "hunter2" not in str(caught.value)
@@ -469,17 +476,17 @@ def test_a_server_that_never_answers_is_given_up() -> None:
         }  # fmt: skip
         begun = time.monotonic()
         with pytest.raises(IssueError, match=r"silent\.test"):
-            ISSUER.revoke(FarThing(kind="database.role", far_id="iso_x", data=login))
-        assert time.monotonic() - begun < FAR_SECONDS + 1
+            ISSUER.revoke(Credential(kind="database.role", remote_id="iso_x", data=login))
+        assert time.monotonic() - begun < REMOTE_SECONDS + 1
 
 
 def test_a_server_that_falls_silent_is_given_up(customer: Customer) -> None:
-    ask = database_ask(customer)
-    (thing,) = ISSUER.things(ask)
+    request = database_request(customer)
+    (credential,) = ISSUER.plan(request)
     with customer.connect() as holding:
         holding.execute("BEGIN")
         holding.execute("LOCK pg_auth_members IN ACCESS EXCLUSIVE MODE")
         begun = time.monotonic()
         with pytest.raises(IssueError):
-            ISSUER.issue(ask, [thing])
-        assert time.monotonic() - begun < FAR_SECONDS + 1
+            ISSUER.issue(request, [credential])
+        assert time.monotonic() - begun < REMOTE_SECONDS + 1

@@ -44,7 +44,7 @@ def use(ctx: NodeContext) -> None:
 def hide_handle(ctx: NodeContext) -> None:
     """Open a resource, and have the context forget to close it."""
     ctx.resource("chat")
-    ctx._execution.handles.scope.teardown._undos.clear()
+    ctx._execution.handles.context_scope.teardown._undos.clear()
 
 
 @node("restless.forge_reuse")

@@ -91,7 +91,7 @@ def test_descriptors_are_set_back_for_the_next_run(start: Start) -> None:
 def test_a_runner_whose_descriptors_cannot_be_set_back_is_ended(start: Start) -> None:
     first = start()
     Driver(first).output("restless.close_descriptors", {"copies": True})
-    assert first.close(5) == ("the standard descriptors cannot be set back",)
+    assert first.close(5) == ("the standard descriptors cannot be restored",)
     assert is_gone(first.pid)
     other = Driver(start("globex"))
     assert other.output("restless.look_at_descriptors")[0] == ["/dev/null", True]

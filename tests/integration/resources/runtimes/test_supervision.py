@@ -229,7 +229,7 @@ def test_it_cannot_forge_the_result_of_the_next_attempt(driver: Driver) -> None:
 def test_handles_that_cannot_be_are_not_believed(driver: Driver) -> None:
     result = driver.run("restless.forge_reuse")
     assert result.code is Code.POLICY_VIOLATION
-    assert result.message.endswith("StepResult.reused: resource_id 'no id' is none")
+    assert "StepResult.reused: resource_id 'no id' does not match" in result.message
     assert not driver.runtime.alive
 
 
@@ -242,7 +242,7 @@ def test_a_node_that_uses_a_code_of_the_platform_has_failed_with_an_unknown_erro
     driver: Driver, code: Code
 ) -> None:
     result = driver.run("restless.fail", {"code": code.value})
-    said = f"the node failed with {code}, which only the platform may say: as it says"
+    said = f"the node failed with {code}, which only the platform may report: as it says"
     assert (result.code, result.message) == (Code.UNKNOWN_ERROR, said)
     assert driver.runtime.alive
 

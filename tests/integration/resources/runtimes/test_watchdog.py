@@ -193,7 +193,7 @@ def _no_more_processes(*_: object, **__: object) -> None:
 def test_a_stranger_with_the_id_of_a_runtime_is_left_alone(folder: Path) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         watch = RuntimeWatch()
-        watch.hear(f"watch {stranger.pid} {folder}")
+        watch.handle(f"watch {stranger.pid} {folder}")
         # Somebody else had this id when it was told.
         watch.runtimes[stranger.pid] = WatchedRuntime("1", folder)
         watch.end_all()

@@ -8,8 +8,9 @@ import pytest
 from executions.models import Blueprint, BlueprintVersion
 from executions.services.resource_use import users_of
 from foundation.errors import InvalidInput, NotFound
+from resources.definition_ref import DefinitionRef
 from resources.models import ResourceDefinition
-from resources.selectors import DefinitionRef, definition, definitions
+from resources.selectors import definition, definitions
 from resources.services.definitions import (
     DefinitionExists,
     DefinitionInUse,

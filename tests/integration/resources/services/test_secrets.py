@@ -174,7 +174,7 @@ def test_a_row_copied_from_elsewhere_does_not_open(
         " WHERE name = %s) WHERE name = 'billing'",
         [name],
     )
-    with pytest.raises(SecretUnavailable, match="'billing' cannot be opened") as refused:
+    with pytest.raises(SecretUnavailable, match="'billing' cannot be decrypted") as refused:
         opened(acme)
     assert VALUE not in str(refused.value)
 
@@ -186,7 +186,9 @@ def test_a_secret_under_a_lost_key_is_named(
     from cryptography.fernet import Fernet
 
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
-    with pytest.raises(SecretUnavailable, match="'billing' cannot be opened: No key in ENCRYPTION"):
+    with pytest.raises(
+        SecretUnavailable, match="'billing' cannot be decrypted: No key in ENCRYPTION"
+    ):
         opened(acme)
 
 

@@ -134,7 +134,7 @@ def test_a_path_may_have_a_query_of_its_own(recorder: Recorder) -> None:
         ({"path": "/a/%2E%2e/admin"}, "leads upwards"),
         ({"path": "/a/..%2fadmin"}, "leads upwards"),
         ({"path": "/a?b=1", "query": {"c": 2}}, "the path has a query"),
-        ({"query": {"a": {"b": 1}}}, "query.a: is no text"),
+        ({"query": {"a": {"b": 1}}}, "query.a: is not a text"),
         ({"json": 1, "body": "x"}, "json or body, not both"),
         ({"headers": {"Host": "evil"}}, "headers: 'Host' cannot be set here"),
         ({"headers": {"authorization": "x"}}, "headers: 'authorization' cannot be set here"),
@@ -185,7 +185,7 @@ def test_a_failure_has_a_code_and_the_beginning_of_the_answer(
         {"auth": "basic", "user": "ann"},
     ],
 )
-def test_a_far_side_that_repeats_the_secret_is_not_quoted(
+def test_a_remote_server_that_repeats_the_secret_is_not_quoted(
     recorder: Recorder, config: dict[str, Any]
 ) -> None:
     def tell(asked: Any) -> Answer:
@@ -236,14 +236,14 @@ def test_a_broken_answer_is_a_failure(recorder: Recorder) -> None:
     assert failed.value.code is Code.UNKNOWN_ERROR
 
 
-def test_a_far_side_that_hangs_is_a_timeout() -> None:
+def test_a_remote_server_that_hangs_is_a_timeout() -> None:
     with RawServer(lambda connection: server.ended.wait(30)).serving() as server:
         with pytest.raises(StepError, match="GET /: ReadTimeout") as failed:
             request(server.url, config={"timeout_s": 0.2})
     assert failed.value.code is Code.TIMEOUT
 
 
-def test_a_far_side_that_hangs_up_or_is_not_there_is_a_passing_failure() -> None:
+def test_a_remote_server_that_hangs_up_or_is_not_there_is_a_passing_failure() -> None:
     with RawServer(read_request).serving() as server:
         with pytest.raises(StepError, match="GET /: no answer, RemoteProtocolError") as cut:
             request(server.url)

@@ -46,7 +46,7 @@ def test_a_conversation_is_answered() -> None:
     [
         ({}, "exactly one of prompt and messages"),
         ({"prompt": "a", "messages": []}, "exactly one of prompt and messages"),
-        ({"messages": []}, "messages: there is none"),
+        ({"messages": []}, "messages: the list is empty"),
         ({"messages": ["a"]}, r"parameter messages\[0\]: expected object"),
         ({"prompt": "a", "max_tokens": 0}, "parameter max_tokens: 0 is below 1"),
         ({"prompt": "a", "temperature": 3}, "parameter temperature: 3.0 is above 2"),

@@ -1,4 +1,4 @@
-"""Grants as a worker would hand them over, and far sides that misbehave below HTTP."""
+"""Grants as a worker would hand them over, and remote servers that misbehave below HTTP."""
 
 import contextlib
 import socket

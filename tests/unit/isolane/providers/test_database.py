@@ -89,7 +89,7 @@ def test_a_whole_config_is_read() -> None:
     ("change", "reason"),
     [
         ({"host": ""}, "host: '' is empty"),
-        ({"user": "a\0b"}, "user: .* holds a NUL"),
+        ({"user": "a\0b"}, "user: .* contains a NUL"),
         ({"port": 0}, "port: 0 is not between 1 and 65535"),
         ({"sslmode": "maybe"}, "sslmode: expected one of disable, allow"),
         ({"connect_timeout_s": 61}, "connect_timeout_s: 61 is not between 1 and 60"),

@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from isolane.protocol import Grant
 from isolane.providers.database import Database
 from resources.issuers.base import IssueError
-from resources.issuers.far_postgres import far_connection
+from resources.issuers.remote_postgres import remote_connection
 from tests.unit.isolane.providers.grants import SECRET, TAG, RawServer
 
 SSL_REQUEST_BYTES = 8
@@ -45,7 +45,7 @@ def as_worker(host: str, port: int, sslmode: str) -> None:
         "host": host, "port": port, "dbname": "shop", "user": "ada", "sslmode": sslmode,
         "password": SECRET, "address": "127.0.0.1",
     }  # fmt: skip
-    with far_connection(login):
+    with remote_connection(login):
         pass
 
 

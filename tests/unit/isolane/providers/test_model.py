@@ -74,7 +74,7 @@ def test_a_question_is_answered(recorder: Recorder) -> None:
     }
 
 
-def test_what_a_far_side_leaves_out_is_nothing(recorder: Recorder) -> None:
+def test_what_a_remote_server_leaves_out_is_nothing(recorder: Recorder) -> None:
     recorder.otherwise = Answer(body=b'{"choices": [{"message": {"content": null}}]}')
     session = openai(recorder)
     reply = session.chat(HELLO)
@@ -112,7 +112,7 @@ def test_a_failure_has_a_code_and_no_secret(
 def test_an_answer_that_is_no_json_is_none(recorder: Recorder) -> None:
     recorder.otherwise = Answer(body=b"<html>")
     session = openai(recorder)
-    with pytest.raises(StepError, match="what is no JSON object: <html>") as failed:
+    with pytest.raises(StepError, match="the answer is not a JSON object: <html>") as failed:
         session.chat(HELLO)
     session.close()
     assert failed.value.code is Code.UNKNOWN_ERROR
@@ -132,7 +132,7 @@ def test_an_endless_answer_is_left(recorder: Recorder, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_far_side_that_hangs_is_a_timeout(stream: bool) -> None:
+def test_a_remote_server_that_hangs_is_a_timeout(stream: bool) -> None:
     with RawServer(lambda connection: server.ended.wait(30)).serving() as server:
         grant = model_grant(provider="openai", base_url=server.url, timeout_s=0.2)
         session = PROVIDER.create(grant, TAG)
@@ -142,7 +142,7 @@ def test_a_far_side_that_hangs_is_a_timeout(stream: bool) -> None:
     assert failed.value.code is Code.TIMEOUT
 
 
-def test_no_far_side_is_a_passing_failure() -> None:
+def test_no_remote_server_is_a_passing_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     session = PROVIDER.create(model_grant(provider="openai", base_url=url), TAG)
@@ -254,7 +254,7 @@ def test_the_echo_repeats_the_last_question_of_the_user() -> None:
 
 @pytest.mark.parametrize(
     ("messages", "reason"),
-    [([], "there is none"), ([{"role": "system", "content": "x"}], "none is of the role user")],
+    [([], "the list is empty"), ([{"role": "system", "content": "x"}], "none has the role user")],
 )
 def test_the_echo_needs_a_question(messages: list[Any], reason: str) -> None:
     session = PROVIDER.create(model_grant(provider="echo"), TAG)
@@ -289,10 +289,10 @@ def test_any_answer_is_a_sign_of_life(recorder: Recorder, status: int) -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"provider": "openai"}, "base_url: '' is no URL such as"),
+        ({"provider": "openai"}, "base_url: '' is not a URL such as"),
         ({"provider": "other"}, "provider: expected one of openai, echo"),
-        ({"provider": "echo", "base_url": "https://a"}, "base_url: the provider echo has none"),
-        ({"provider": "echo", "model": ""}, "model: '' is no name"),
+        ({"provider": "echo", "base_url": "https://a"}, "base_url: the provider echo takes none"),
+        ({"provider": "echo", "model": ""}, "model: '' is not the name"),
         ({"provider": "echo", "timeout_s": 601}, "timeout_s: 601.0"),
         ({"provider": "echo", "retries": -1}, "retries: -1"),
     ],

@@ -40,7 +40,9 @@ def test_packages_bring_types_and_take_none_away(plugins: None) -> None:
     assert types() == ["cache", "database", "fake", "http_api", "model", "odd"]
     assert isinstance(provider_of("fake"), FakeProvider)
     assert not isinstance(provider_of("cache"), FakeProvider)
-    with pytest.raises(LookupError, match="type odd: 'correct-horse' is no subclass of Provider"):
+    with pytest.raises(
+        LookupError, match="type odd: 'correct-horse' is not a subclass of Provider"
+    ):
         provider_of("odd")
 
 

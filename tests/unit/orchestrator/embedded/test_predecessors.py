@@ -1,4 +1,4 @@
-"""orchestrator.embedded.predecessors: who works in a directory, beside processes that cannot be asked."""
+"""orchestrator.embedded.predecessors: the processes in a directory, beside those that cannot be inspected."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
-from orchestrator.embedded.predecessors import users_of
+from orchestrator.embedded.predecessors import processes_in
 
 
 class Process:
@@ -31,4 +31,4 @@ def test_a_process_in_a_directory_too_deep_to_tell_is_no_user(
     ours: Any = Process(str(tmp_path))
     others = [Process(deep), Process(psutil.AccessDenied(1)), Process("/")]
     monkeypatch.setattr(psutil, "process_iter", lambda _: [*others, ours])
-    assert users_of(tmp_path, "valkey-server") == [ours]
+    assert processes_in(tmp_path, "valkey-server") == [ours]

@@ -13,14 +13,14 @@ from orchestrator.norp.criteria import (
     reuse_rejection,
     tenant_and_execution,
 )
-from orchestrator.norp.observations import RunSeen
+from orchestrator.norp.observations import ObservedRun
 from tests.unit.orchestrator.norp.made_up import (
     LEVEL,
     connection,
-    entry,
     execution,
     handle,
-    run_seen,
+    observed_run,
+    record,
     use,
 )
 
@@ -32,7 +32,7 @@ def broken(evidence: tuple[Evidence, ...]) -> list[str]:
 
 # --- 1
 def test_two_runs_with_resources_of_their_own_are_isolated() -> None:
-    evidence = execution_isolation(run_seen(1), run_seen(2), level=LEVEL)
+    evidence = execution_isolation(observed_run(1), observed_run(2), level=LEVEL)
     assert broken(evidence) == []
     assert evidence[-1].facts["connected_together_s"] == 1.0
 
@@ -48,8 +48,11 @@ SHARED_CONNECTION: dict[str, Any] = {
     ("second", "demand"),
     [
         (SHARED_HANDLE, "exec_1 resources ≠ exec_2 resources"),
-        ({"issued": (f"exec:{execution(1)}:1:scratch",)}, "exec_1 resources ≠ exec_2 resources"),
-        ({"uses": (), "ledger": (), "issued": ()}, "exec_1 resources ≠ exec_2 resources"),
+        (
+            {"credentials": (f"exec:{execution(1)}:1:scratch",)},
+            "exec_1 resources ≠ exec_2 resources",
+        ),
+        ({"uses": (), "records": (), "credentials": ()}, "exec_1 resources ≠ exec_2 resources"),
         (SHARED_CONNECTION, "No shared connection or client detected"),
         ({"connections": ()}, "No shared connection or client detected"),
         ({"state": "failed", "code": "RESOURCE_ERROR"}, "2 of 2 runs succeed"),
@@ -59,7 +62,7 @@ SHARED_CONNECTION: dict[str, Any] = {
 def test_what_two_runs_share_or_nobody_saw_is_no_isolation(
     second: dict[str, Any], demand: str
 ) -> None:
-    evidence = execution_isolation(run_seen(1), run_seen(2, **second), level=LEVEL)
+    evidence = execution_isolation(observed_run(1), observed_run(2, **second), level=LEVEL)
     assert demand in broken(evidence)
 
 
@@ -67,8 +70,8 @@ def test_what_two_runs_share_or_nobody_saw_is_no_isolation(
 STEPS = ("n1", "n2", "n3")
 
 
-def pooled(**changes: Any) -> RunSeen:
-    return run_seen(1, **{"uses": tuple(use(1, step) for step in STEPS), **changes})
+def pooled(**changes: Any) -> ObservedRun:
+    return observed_run(1, **{"uses": tuple(use(1, step) for step in STEPS), **changes})
 
 
 def test_three_nodes_with_one_connection_are_pooled() -> None:
@@ -86,16 +89,16 @@ TAGGED = "Connection tagged with execution_id"
     [
         ({"connections": (connection(1, 1), connection(1, 2))}, ONE),
         ({"connections": ()}, ONE),
-        ({"connections": (connection(1, 2),)}, ONE),  # the far side saw another than the nodes used
+        ({"connections": (connection(1, 2),)}, ONE),  # the server saw another than the nodes used
         ({"uses": (use(1, "n1"), use(1, "n2"), use(2, "n3", "c1-1"))}, SAME),
         ({"uses": (use(1, "n1"),)}, SAME),
-        ({"ledger": (entry(1, "n2"),)}, LIFETIME),  # not opened by the first
-        ({"ledger": (entry(1, ended="killed"),)}, LIFETIME),
-        ({"ledger": (entry(1, ended=""),)}, LIFETIME),
-        ({"ledger": ()}, LIFETIME),
+        ({"records": (record(1, "n2"),)}, LIFETIME),  # not opened by the first
+        ({"records": (record(1, ended="killed"),)}, LIFETIME),
+        ({"records": (record(1, ended=""),)}, LIFETIME),
+        ({"records": ()}, LIFETIME),
         ({"gone_s": None}, LIFETIME),
         ({"left": ("exec:1",)}, LIFETIME),
-        ({"connections": (connection(1, mark="somebody"),)}, TAGGED),
+        ({"connections": (connection(1, tag="somebody"),)}, TAGGED),
         ({"connections": (connection(1, tenant="globex"),)}, TAGGED),
     ],
 )
@@ -108,18 +111,18 @@ REFUSED = {
     "state": "failed",
     "code": "POLICY_VIOLATION",
     "uses": (),
-    "ledger": (),
+    "records": (),
     "connections": (),
 }
 
 
-def rejected(first: RunSeen, second: RunSeen, **asking: Any) -> list[str]:
-    third = run_seen(3, **{**REFUSED, **asking})
+def rejected(first: ObservedRun, second: ObservedRun, **asking: Any) -> list[str]:
+    third = observed_run(3, **{**REFUSED, **asking})
     return broken(reuse_rejection(first, second, third, level=LEVEL))
 
 
 def test_a_second_run_with_a_resource_of_its_own_reuses_nothing() -> None:
-    assert rejected(run_seen(1), run_seen(2)) == []
+    assert rejected(observed_run(1), observed_run(2)) == []
 
 
 @pytest.mark.parametrize(
@@ -127,30 +130,34 @@ def test_a_second_run_with_a_resource_of_its_own_reuses_nothing() -> None:
     [
         {"gone_s": None},
         {"left": (f"exec:{execution(1)}:1:scratch",)},
-        {"ledger": (entry(1, ended=""),)},
+        {"records": (record(1, ended=""),)},
         {"connections": ()},
     ],
 )
 def test_a_resource_that_outlives_its_run_is_seen(first: dict[str, Any]) -> None:
-    assert "R1 destroyed after W1" in rejected(run_seen(1, **first), run_seen(2))
+    assert "R1 destroyed after W1" in rejected(observed_run(1, **first), observed_run(2))
 
 
 def test_a_resource_that_comes_again_is_seen() -> None:
-    again = rejected(run_seen(1), run_seen(2, uses=(use(1, connection_id="c2-1"),)))
+    again = rejected(observed_run(1), observed_run(2, uses=(use(1, connection_id="c2-1"),)))
     assert again == ["W2 creates new resource R2", "No cross-execution reuse"]
-    assert "No cross-execution reuse" in rejected(run_seen(1), run_seen(2, **SHARED_CONNECTION))
+    assert "No cross-execution reuse" in rejected(
+        observed_run(1), observed_run(2, **SHARED_CONNECTION)
+    )
 
 
 @pytest.mark.parametrize("asking", [{"state": "succeeded", "code": ""}, {"uses": (use(1),)}])
 def test_a_run_that_is_given_anothers_handle_is_seen(asking: dict[str, Any]) -> None:
     demand = "A run that asks for R1 by its id is refused"
-    assert rejected(run_seen(1), run_seen(2), **asking) == [demand]
+    assert rejected(observed_run(1), observed_run(2), **asking) == [demand]
 
 
 # --- 4
 def cleaned(failed: dict[str, Any], overdue: dict[str, Any]) -> list[str]:
-    first = run_seen(1, **{"state": "failed", "code": "POLICY_VIOLATION", **failed})
-    second = run_seen(2, **{"state": "timed_out", "ledger": (entry(2, ended="killed"),), **overdue})
+    first = observed_run(1, **{"state": "failed", "code": "POLICY_VIOLATION", **failed})
+    second = observed_run(
+        2, **{"state": "timed_out", "records": (record(2, ended="killed"),), **overdue}
+    )
     return broken(failure_cleanup(first, second, level=LEVEL))
 
 
@@ -169,10 +176,10 @@ def test_a_failed_run_that_leaves_nothing_is_clean() -> None:
             ["Connection closed (node 2 raises)", "No leaked connections (node 2 raises)"],
         ),
         ({"left": ("iso_1",)}, {}, ["No leaked connections (node 2 raises)"]),
-        ({"ledger": ()}, {}, ["No leaked connections (node 2 raises)"]),
+        ({"records": ()}, {}, ["No leaked connections (node 2 raises)"]),
         (
             {},
-            {"ledger": (entry(2, ended=""),)},
+            {"records": (record(2, ended=""),)},
             ["No leaked connections (node 2 runs out of time)"],
         ),
     ],
@@ -184,32 +191,32 @@ def test_what_a_failed_run_leaves_is_seen(
 
 
 # --- 5
-def apart(second: RunSeen, other: RunSeen | None) -> list[str]:
-    return broken(tenant_and_execution(run_seen(1), second, other, level=LEVEL))
+def apart(second: ObservedRun, other: ObservedRun | None) -> list[str]:
+    return broken(tenant_and_execution(observed_run(1), second, other, level=LEVEL))
 
 
 def test_runs_of_one_tenant_and_of_another_share_nothing() -> None:
-    assert apart(run_seen(2), None) == []
-    assert apart(run_seen(2), run_seen(3, tenant="globex")) == []
+    assert apart(observed_run(2), None) == []
+    assert apart(observed_run(2), observed_run(3, tenant="globex")) == []
 
 
 def test_without_another_tenant_nothing_is_said_of_one() -> None:
-    evidence = tenant_and_execution(run_seen(1), run_seen(2), None, level=LEVEL)
+    evidence = tenant_and_execution(observed_run(1), observed_run(2), None, level=LEVEL)
     assert not any("another tenant" in one.demand for one in evidence)
 
 
 def test_what_runs_of_one_tenant_share_is_seen() -> None:
-    assert apart(run_seen(2, **SHARED_CONNECTION), None) == ["No sharing despite same tenant"]
+    assert apart(observed_run(2, **SHARED_CONNECTION), None) == ["No sharing despite same tenant"]
 
 
 def test_what_another_tenant_is_given_is_seen() -> None:
-    other = run_seen(3, tenant="globex", issued=run_seen(2).issued)
-    assert apart(run_seen(2), other) == ["No sharing with another tenant (NORP-002)"]
+    other = observed_run(3, tenant="globex", credentials=observed_run(2).credentials)
+    assert apart(observed_run(2), other) == ["No sharing with another tenant (NORP-002)"]
 
 
 def test_a_connection_without_its_tenant_is_seen() -> None:
-    unmarked = connection(2, mark=f"exec_{execution(2)}/1/")
-    assert apart(run_seen(2, connections=(unmarked,)), None) == [
+    unmarked = connection(2, tag=f"exec_{execution(2)}/1/")
+    assert apart(observed_run(2, connections=(unmarked,)), None) == [
         "Resources tagged with both tenant_id and execution_id"
     ]
 
@@ -227,5 +234,5 @@ def test_a_verdict_holds_when_all_its_evidence_does() -> None:
 
 
 def test_a_failed_allocation_is_neither_allocated_nor_gone() -> None:
-    run = run_seen(1, ledger=(entry(1), entry(1, ended="failed", resource_id=handle(9))))
+    run = observed_run(1, records=(record(1), record(1, ended="failed", resource_id=handle(9))))
     assert (run.allocated, run.disposed, run.is_clean) == (1, 1, True)

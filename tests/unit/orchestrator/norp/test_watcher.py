@@ -1,4 +1,4 @@
-"""The watcher at the far side, with a far side in memory."""
+"""orchestrator.norp.watcher, with a server in memory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,13 @@ from uuid import UUID
 import pytest
 
 from orchestrator.norp import watcher as module
-from orchestrator.norp.far_sides import FarSide, FarSideAway, Link, Look, names
+from orchestrator.norp.observed_servers import (
+    ObservedServer,
+    OpenConnection,
+    RemoteServerAway,
+    ServerSnapshot,
+    is_named_after,
+)
 from orchestrator.norp.watcher import watching
 from tests.waiting import wait_for
 
@@ -15,90 +21,93 @@ ONE, TWO = UUID(int=1), UUID(int=2)
 
 
 class Memory:
-    """What is there is what a test says."""
+    """A server whose state the test sets."""
 
     def __init__(self) -> None:
-        self.links: tuple[Link, ...] = ()
-        self.issued: tuple[str, ...] = ()
+        self.connections: tuple[OpenConnection, ...] = ()
+        self.credentials: tuple[str, ...] = ()
         self.keys: tuple[str, ...] = ()
-        self.looks = 0
+        self.snapshots = 0
         self.away = False
 
-    def look(self) -> Look:
+    def snapshot(self) -> ServerSnapshot:
         if self.away:
-            raise FarSideAway("gone fishing")
-        self.looks += 1
-        return Look(links=self.links, issued=self.issued)
+            raise RemoteServerAway("gone fishing")
+        self.snapshots += 1
+        return ServerSnapshot(connections=self.connections, credentials=self.credentials)
 
-    def entries(self, execution_id: UUID) -> tuple[str, ...]:
-        return tuple(key for key in self.keys if names(key, execution_id))
+    def keys_of(self, execution_id: UUID) -> tuple[str, ...]:
+        return tuple(key for key in self.keys if is_named_after(key, execution_id))
 
     @contextmanager
-    def opening(self) -> Iterator[FarSide]:
+    def observe(self) -> Iterator[ObservedServer]:
         yield self
 
-    def looked_at(self) -> None:
-        """Wait until it has been looked at, from beginning to end, since now."""
-        before = self.looks
-        wait_for(lambda: self.looks > before + 1, "a look")
+    def observed(self) -> None:
+        """Wait until a whole snapshot was taken since now."""
+        before = self.snapshots
+        wait_for(lambda: self.snapshots > before + 1, "a snapshot")
 
 
-def link(number: int, execution_id: UUID) -> Link:
-    return Link(id=str(number), mark=f"exec_{execution_id}/1/acme", user="default")
+def connection(number: int, execution_id: UUID) -> OpenConnection:
+    return OpenConnection(id=str(number), tag=f"exec_{execution_id}/1/acme", user="default")
 
 
 def test_what_was_there_for_a_moment_is_remembered_by_run() -> None:
-    far = Memory()
-    with watching(far.opening()) as watcher:
-        far.links, far.issued = (link(1, ONE), link(2, TWO)), (f"iso_{ONE.hex}_1_ab",)
-        far.looked_at()
-        far.links, far.issued = (), ()
-        far.looked_at()
+    server = Memory()
+    with watching(server.observe()) as watcher:
+        server.connections, server.credentials = (
+            (connection(1, ONE), connection(2, TWO)),
+            (f"iso_{ONE.hex}_1_ab",),
+        )
+        server.observed()
+        server.connections, server.credentials = (), ()
+        server.observed()
         assert [one.id for one in watcher.connections(ONE)] == ["1"]
         assert [one.id for one in watcher.connections(TWO)] == ["2"]
-        assert watcher.issued(ONE) == (f"iso_{ONE.hex}_1_ab",)
-        assert watcher.issued(TWO) == ()
+        assert watcher.credentials(ONE) == (f"iso_{ONE.hex}_1_ab",)
+        assert watcher.credentials(TWO) == ()
         assert watcher.left(ONE) == ()
         assert watcher.gone_s(ONE) is not None
 
 
 def test_a_connection_is_a_runs_by_its_user_too() -> None:
-    far = Memory()
-    far.links = (Link(id="7", mark="", user=f"exec:{ONE}:1:scratch"),)
-    with watching(far.opening()) as watcher:
-        far.looked_at()
+    server = Memory()
+    server.connections = (OpenConnection(id="7", tag="", user=f"exec:{ONE}:1:scratch"),)
+    with watching(server.observe()) as watcher:
+        server.observed()
         assert [one.id for one in watcher.connections(ONE)] == ["7"]
 
 
 def test_what_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.1)
-    far = Memory()
-    far.links, far.issued = (link(1, ONE),), (f"exec:{ONE}:1:scratch",)
-    far.keys = (f"exec:{ONE}:1:scratch:probe", f"exec:{TWO}:1:scratch:probe")
-    with watching(far.opening()) as watcher:
+    server = Memory()
+    server.connections, server.credentials = (connection(1, ONE),), (f"exec:{ONE}:1:scratch",)
+    server.keys = (f"exec:{ONE}:1:scratch:probe", f"exec:{TWO}:1:scratch:probe")
+    with watching(server.observe()) as watcher:
         assert watcher.gone_s(ONE) is None
         assert watcher.left(ONE) == (f"exec:{ONE}:1:scratch", f"exec:{ONE}:1:scratch:probe")
 
 
-def test_a_far_side_that_goes_away_is_said_and_not_taken_for_empty() -> None:
-    far = Memory()
-    with watching(far.opening()) as watcher:
-        far.away = True
+def test_a_server_that_goes_away_is_reported_and_not_taken_for_empty() -> None:
+    server = Memory()
+    with watching(server.observe()) as watcher:
+        server.away = True
 
         def is_noticed() -> bool:
             try:
                 watcher.check()
-            except FarSideAway:
+            except RemoteServerAway:
                 return True
             return False
 
         wait_for(is_noticed, "the watcher to notice")
-        with pytest.raises(FarSideAway, match="gone fishing"):
+        with pytest.raises(RemoteServerAway, match="gone fishing"):
             watcher.gone_s(ONE)
 
 
 def test_one_that_is_not_there_is_not_watched() -> None:
-    far = Memory()
-    far.away = True
-    with pytest.raises(FarSideAway), watching(far.opening()):
+    server = Memory()
+    server.away = True
+    with pytest.raises(RemoteServerAway), watching(server.observe()):
         raise AssertionError("it was watched")

@@ -3,13 +3,13 @@
 from typing import Any
 from uuid import UUID
 
-from resources.issuers.base import Ask
+from resources.issuers.base import ResourceRequest
 from resources.issuers.database import DatabaseIssuer
 
 LONGEST_EPOCH = 2**31 - 1  # of its column
 
 
-def ask(**changes: Any) -> Ask:
+def request(**changes: Any) -> ResourceRequest:
     values: dict[str, Any] = {
         "tenant": "acme",
         "execution_id": UUID(int=7),
@@ -29,26 +29,31 @@ def ask(**changes: Any) -> Ask:
         "address": "192.0.2.7",
         "seconds_left": 10.0,
     }
-    return Ask(**{**values, **changes})
+    return ResourceRequest(**{**values, **changes})
 
 
 def test_a_role_s_name_holds_execution_and_epoch_and_fits_any_server() -> None:
-    (thing,) = DatabaseIssuer().things(ask(epoch=LONGEST_EPOCH, definition="n" * 63))
-    assert thing.kind == "database.role"
-    assert thing.far_id.startswith(f"iso_{UUID(int=7).hex}_{LONGEST_EPOCH}_")
-    assert len(thing.far_id.encode()) <= 63
+    (credential,) = DatabaseIssuer().plan(request(epoch=LONGEST_EPOCH, definition="n" * 63))
+    assert credential.kind == "database.role"
+    assert credential.remote_id.startswith(f"iso_{UUID(int=7).hex}_{LONGEST_EPOCH}_")
+    assert len(credential.remote_id.encode()) <= 63
 
 
 def test_what_is_kept_is_what_revoking_takes() -> None:
-    (thing,) = DatabaseIssuer().things(ask())
-    assert thing.data == {
+    (credential,) = DatabaseIssuer().plan(request())
+    assert credential.data == {
         "host": "db.test", "port": 5432, "dbname": "shop", "user": "admin", "password": "of-the-admin",
         "sslmode": "prefer", "address": "192.0.2.7", "roles": ["reporting"],
     }  # fmt: skip
-    assert "of-the-admin" not in repr(thing)
+    assert "of-the-admin" not in repr(credential)
 
 
 def test_epochs_and_definitions_have_roles_of_their_own() -> None:
-    asks = [ask(), ask(epoch=4), ask(definition="other"), ask(execution_id=UUID(int=8))]
-    names = [thing.far_id for one in asks for thing in DatabaseIssuer().things(one)]
+    requests = [
+        request(),
+        request(epoch=4),
+        request(definition="other"),
+        request(execution_id=UUID(int=8)),
+    ]
+    names = [credential.remote_id for one in requests for credential in DatabaseIssuer().plan(one)]
     assert len(set(names)) == 4

@@ -49,5 +49,5 @@ def test_a_plugin_does_not_replace_a_built_in_type(plugins: None) -> None:
 
 
 def test_a_plugin_that_is_no_issuer_is_named(plugins: None) -> None:
-    with pytest.raises(TypeError, match="broken = json:dumps is no Issuer"):
+    with pytest.raises(TypeError, match="broken = json:dumps is not an Issuer"):
         issuer_of("broken")

@@ -44,5 +44,5 @@ def test_a_name_of_another_form_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("tenant", ["", "Acme", "a", "ac me", "acme\n", "../acme"])
 def test_what_is_no_tenant_is_refused(tenant: str) -> None:
-    with pytest.raises(SecretUnavailable, match="no tenant's name"):
+    with pytest.raises(SecretUnavailable, match="is not the name of a tenant"):
         RESOLVER.resolve(tenant, "KEY")

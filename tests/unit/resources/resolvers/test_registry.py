@@ -58,7 +58,7 @@ def test_a_reference(text: str, reference: Reference) -> None:
     ],
 )  # fmt: skip
 def test_what_is_none_is_refused_with_what_would_do(text: str) -> None:
-    with pytest.raises(InvalidInput, match="is no reference; use") as caught:
+    with pytest.raises(InvalidInput, match="is not a reference; use") as caught:
         parse(text)
     assert caught.value.field == "secrets"
 
@@ -77,7 +77,7 @@ def test_a_plugin_does_not_replace_a_built_in_scheme(plugins: None) -> None:
 
 
 def test_a_plugin_that_is_no_resolver_is_named(plugins: None) -> None:
-    with pytest.raises(TypeError, match="broken = json:dumps is no SecretResolver"):
+    with pytest.raises(TypeError, match="broken = json:dumps is not a SecretResolver"):
         resolver_of("broken")
 
 

@@ -32,7 +32,7 @@ def test_backends_are_built_by_level() -> None:
     [
         ({"BACKEND": SHARED}, r"RUNTIMES\['shared'\]\['OPTIONS'\].*size"),
         ({"BACKEND": SHARED, "OPTIONS": {"size": 1, "colour": 2}}, "colour"),
-        ({"BACKEND": "resources.placement.Placement"}, "is no RuntimeBackend"),
+        ({"BACKEND": "resources.placement.Placement"}, "is not a RuntimeBackend"),
     ],
 )
 def test_a_wrong_entry_is_refused_by_name(entry: dict[str, Any], reason: str) -> None:

@@ -5,23 +5,25 @@ from typing import Any
 import pytest
 
 from foundation.errors import InvalidInput
-from resources.services.definition_rules import Wanted, check_wanted
+from resources.services.definition_rules import DefinitionInput, check_definition_input
 
 DATABASE = {"host": "db.example.com", "dbname": "billing", "user": "reader"}
 API = {"base_url": "https://api.example.com/v1"}
 
 
-def wanted(**changes: Any) -> Wanted:
+def wanted(**changes: Any) -> DefinitionInput:
     fields = {"name": "billing-db", "type": "database", "config": DATABASE, **changes}
-    return Wanted(**fields)
+    return DefinitionInput(**fields)
 
 
 def test_what_fits_is_taken_and_its_stored_secrets_named() -> None:
-    assert check_wanted(wanted()) == frozenset()
-    assert check_wanted(wanted(secrets={"password": "billing-password"})) == {"billing-password"}
+    assert check_definition_input(wanted()) == frozenset()
+    assert check_definition_input(wanted(secrets={"password": "billing-password"})) == {
+        "billing-password"
+    }
     for reference in ("env:BILLING", "file:billing"):
-        assert check_wanted(wanted(secrets={"password": reference})) == frozenset()
-    assert check_wanted(wanted(type="cache", config={})) == frozenset()
+        assert check_definition_input(wanted(secrets={"password": reference})) == frozenset()
+    assert check_definition_input(wanted(type="cache", config={})) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -49,20 +51,20 @@ def test_what_fits_is_taken_and_its_stored_secrets_named() -> None:
         ({"type": "http_api", "config": {**API, "auth": "bearer"}}, "secrets", "needs the secret token"),
         ({"secrets": {"pasword": "x"}}, "secrets", "takes no secret 'pasword'; known are password"),
         ({"type": "cache", "config": {}, "secrets": {"a": "b"}}, "secrets", "known are none"),
-        ({"secrets": {"password": 7}}, "secrets.password", "is no reference"),
-        ({"secrets": []}, "secrets", "secrets is no object"),
+        ({"secrets": {"password": 7}}, "secrets.password", "is not a reference"),
+        ({"secrets": []}, "secrets", "secrets is not an object"),
         ({"secrets": {"password": "vault:x"}}, "secrets.password", "scheme 'vault' is unknown"),
-        ({"secrets": {"password": "../../etc/passwd"}}, "secrets.password", "is no reference"),
+        ({"secrets": {"password": "../../etc/passwd"}}, "secrets.password", "is not a reference"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], field: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        check_wanted(wanted(**changes))
+        check_definition_input(wanted(**changes))
     assert said in refused.value.detail
     assert refused.value.field == field
 
 
 def test_a_secret_in_place_of_its_reference_is_not_repeated() -> None:
     with pytest.raises(InvalidInput, match="isolane secrets set NAME") as refused:
-        check_wanted(wanted(secrets={"password": "Hunter2!Hunter2!"}))
+        check_definition_input(wanted(secrets={"password": "Hunter2!Hunter2!"}))
     assert "Hunter2" not in refused.value.detail

@@ -58,14 +58,14 @@ def test_what_is_no_secret_is_taken(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ([], "config is no object"),
-        (None, "config is no object"),
-        ({"a": "x\0y"}, "config.a holds a NUL"),
-        ({"a": "\ud800"}, "config.a is no text in UTF-8"),
-        ({"a\0": 1}, "holds a NUL"),
+        ([], "config is not an object"),
+        (None, "config is not an object"),
+        ({"a": "x\0y"}, "config.a contains a NUL"),
+        ({"a": "\ud800"}, "config.a is not text in UTF-8"),
+        ({"a\0": 1}, "contains a NUL"),
         ({"a": float("nan")}, "config.a is nan; write a finite number"),
         ({"a": float("inf")}, "config.a is inf"),
-        ({"a": object()}, "config.a is no JSON"),
+        ({"a": object()}, "config.a is not JSON"),
         ({"a": "x" * MAX_BYTES}, f"config is larger than {MAX_BYTES} bytes"),
     ],
 )

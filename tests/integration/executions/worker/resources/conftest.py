@@ -1,4 +1,4 @@
-"""A far side in memory, and a worker whose nodes open and close what they are granted."""
+"""A remote server in memory, and a worker whose nodes open and close what they are granted."""
 
 import pytest
 
@@ -9,19 +9,19 @@ from isolane.results import Code
 from resources.runtimes.stub import StubBackend, fails, succeeds
 from tenants.scope import TenantRef
 from tests.factories import LEVEL, make_machine
-from tests.integration.executions.worker.resources.far_side import FarSide, define, says
+from tests.integration.executions.worker.resources.fake_remote import FakeRemote, define, says
 
 
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> FarSide:
-    found = FarSide()
+def remote(monkeypatch: pytest.MonkeyPatch) -> FakeRemote:
+    found = FakeRemote()
     for module in (granting, sweeper):
         monkeypatch.setattr(module, "issuer_of", lambda _type: found)
     return found
 
 
 @pytest.fixture
-def machine(database: None, acme: TenantRef, globex: TenantRef, far: FarSide) -> WorkerBoot:
+def machine(database: None, acme: TenantRef, globex: TenantRef, remote: FakeRemote) -> WorkerBoot:
     backend = StubBackend(level=LEVEL, script={})
     backend.script = {
         "work": says(backend, ("allocated", 1), ("disposed", 1)),

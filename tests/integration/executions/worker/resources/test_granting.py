@@ -17,15 +17,15 @@ from executions.worker.loops.sweeper import sweep
 from executions.worker.resources import granting
 from isolane.protocol import Grant
 from isolane.results import Code
-from resources.issuers.base import Ask, FarThing
-from resources.ledger.models import Issued
+from resources.issuers.base import Credential, ResourceRequest
+from resources.ledger.models import IssuedCredential
 from resources.models import ResourceDefinition
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import backend_of, run_of, start, step_of
 from tests.integration.executions.worker.driving import drive, run_link
-from tests.integration.executions.worker.resources.far_side import (
+from tests.integration.executions.worker.resources.fake_remote import (
     TMP,
-    FarSide,
+    FakeRemote,
     begin,
     define,
     issued,
@@ -35,18 +35,18 @@ from tests.integration.executions.worker.resources.far_side import (
 pytestmark = pytest.mark.usefixtures("broker")
 
 
-def test_a_far_side_that_is_away_fails_the_step_and_leaves_nothing(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+def test_a_remote_server_that_is_away_fails_the_step_and_leaves_nothing(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    far.away = True
+    remote.away = True
     placement = begin(acme, machine, "work")
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")
     assert backend_of(machine).runtimes == []
     assert step_of(acme, placement.execution_id, "s1").code == Code.RESOURCE_ERROR
-    far.away = False
+    remote.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
     assert records(acme) == [("cache.user", "swept", 1)]
 
@@ -55,7 +55,7 @@ def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def away(*_: object) -> None:
@@ -70,20 +70,20 @@ def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
     links.end("s1")
     assert machine.contexts.get(placement.key) is None
     assert step_of(acme, placement.execution_id, "s1").code == ""
-    assert (far.seen, records(acme)) == ([], [])
+    assert (remote.seen, records(acme)) == ([], [])
 
 
 def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def breaks(*_: object) -> None:
         raise KeyError("a secret, perhaps")
 
-    monkeypatch.setattr(far, "things", breaks)
+    monkeypatch.setattr(remote, "plan", breaks)
     placement = begin(acme, machine, "work")
     with pytest.raises(StepFailed, match=Code.UNKNOWN_ERROR):
         run_link(links, placement, "s1")
@@ -91,16 +91,16 @@ def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
 
 
 def test_what_was_certainly_not_made_is_not_revoked(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     define(acme, "other")
-    far.unreachable = "other"
+    remote.unreachable = "other"
     both = {**TMP, "next": {"type": "cache", "definition": "other"}}
     placement = begin(acme, machine, "work", resources=both)
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")
     # Of two, the first could not even be asked for: so neither was made.
-    assert far.seen == []
+    assert remote.seen == []
     assert records(acme) == [("cache.user", "failed", 1), ("cache.user", "failed", 1)]
     assert issued() == 0
 
@@ -117,7 +117,7 @@ def test_a_definition_that_no_longer_fits_fails_the_step(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     change: dict[str, str] | None,
     reason: str,
 ) -> None:
@@ -131,15 +131,15 @@ def test_a_definition_that_no_longer_fits_fails_the_step(
         run_link(links, placement, "s1")
     step = step_of(acme, placement.execution_id, "s1")
     assert reason in step.message
-    assert far.seen == []
+    assert remote.seen == []
 
 
 def test_names_of_one_definition_are_issued_once(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     twice = {**TMP, "again": {**TMP["tmp"], "scope": "step"}}
     drive(acme, links, begin(acme, machine, "work", resources=twice))
-    assert far.seen == ["issue", "revoke"]
+    assert remote.seen == ["issue", "revoke"]
     grants = backend_of(machine).runtimes[0].grants
     assert [(grant.name, grant.scope) for grant in grants] == [
         ("again", "step"),
@@ -152,7 +152,7 @@ def test_secrets_are_resolved_for_declared_resources_only(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with tenant_scope(acme):
@@ -171,30 +171,33 @@ def test_secrets_are_resolved_for_declared_resources_only(
     assert asked == ["env:MINE"]
 
 
-def test_a_retry_asks_the_far_side_when_its_time_has_come(
+def test_a_retry_asks_the_remote_server_when_its_time_has_come(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     step = {"uses": "work", "on_failure": "retry", "retry": {"attempts": 2}}
     placement = start(acme, machine, step, resources=TMP)
-    far.away = True
+    remote.away = True
     run_link(links, placement, "s1")
-    assert far.seen == ["issue", "revoke"]
+    assert remote.seen == ["issue", "revoke"]
     waited: list[float] = []
 
     def wait(_: StepRunner, seconds: float, deadline: float) -> None:
         waited.append(seconds)
-        assert far.seen == ["issue", "revoke"]  # nothing is asked for, and nothing held, until then
-        far.away = False
+        assert remote.seen == [
+            "issue",
+            "revoke",
+        ]  # nothing is asked for, and nothing held, until then
+        remote.away = False
 
     monkeypatch.setattr(StepRunner, "_wait", wait)
     run_link(links, replace(placement, epoch=2), "s1")
     assert len(waited) == 1
     assert waited[0] > 0
-    assert far.seen == ["issue", "revoke", "issue", "revoke"]
+    assert remote.seen == ["issue", "revoke", "issue", "revoke"]
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUCCEEDED
 
 
@@ -202,21 +205,21 @@ def test_a_cancel_while_it_is_granted_cancels_the_run(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
-    things = far.things
+    credentials = remote.plan
 
-    def cancelling(ask: Ask) -> Sequence[FarThing]:
+    def cancelling(request: ResourceRequest) -> Sequence[Credential]:
         with tenant_scope(acme):
             request_cancel(placement.execution_id, actor="tests")
-        return things(ask)
+        return credentials(request)
 
-    monkeypatch.setattr(far, "things", cancelling)
+    monkeypatch.setattr(remote, "plan", cancelling)
     with pytest.raises(Ignore):
         run_link(links, placement, "s1")
-    assert (far.seen, backend_of(machine).runs) == ([], [])
+    assert (remote.seen, backend_of(machine).runs) == ([], [])
     LeaseLoop(machine).turn()
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
 
@@ -225,34 +228,36 @@ def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
-    issue = far.issue
+    issue = remote.issue
 
-    def slowly(ask: Ask, things: Sequence[FarThing]) -> Grant:
+    def slowly(request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
         machine.renewed_at -= machine.clocks.self_fence
         kill_runtimes(machine)
-        return issue(ask, things)
+        return issue(request, credentials)
 
-    monkeypatch.setattr(far, "issue", slowly)
+    monkeypatch.setattr(remote, "issue", slowly)
     with pytest.raises(Ignore):
         run_link(links, placement, "s1")
     assert backend_of(machine).runs == []
-    assert far.there == set()
+    assert remote.there == set()
 
 
 def test_an_issuer_that_plans_one_name_twice_is_refused_before_anything_is_made(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    things = far.things
-    monkeypatch.setattr(far, "things", lambda ask: [*things(ask), *things(ask)])
+    credentials = remote.plan
+    monkeypatch.setattr(
+        remote, "plan", lambda request: [*credentials(request), *credentials(request)]
+    )
     placement = begin(acme, machine, "work")
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")
-    assert (far.seen, issued(), records(acme)) == ([], 0, [])
+    assert (remote.seen, issued(), records(acme)) == ([], 0, [])

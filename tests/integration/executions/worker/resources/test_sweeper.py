@@ -1,4 +1,4 @@
-"""What ended placements have left at far sides is swept."""
+"""What ended placements have left at remote servers is swept."""
 
 import logging
 
@@ -11,36 +11,41 @@ from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.reaper import reap
 from executions.worker.loops.sweeper import sweep
-from resources.issuers.base import FarThing
-from resources.ledger.models import Issued
+from resources.credentials import Credential
+from resources.ledger.models import IssuedCredential
 from resources.placement import Placement
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import let_lapse
 from tests.integration.executions.worker.driving import drive, run_link
 from tests.integration.executions.worker.lines import LIBRARY, Lines, are_of, say_something
-from tests.integration.executions.worker.resources.far_side import FarSide, begin, issued, records
+from tests.integration.executions.worker.resources.fake_remote import (
+    FakeRemote,
+    begin,
+    issued,
+    records,
+)
 
 pytestmark = pytest.mark.usefixtures("broker")
 
 
-def test_a_far_side_that_is_away_at_the_end_is_swept_later(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+def test_a_remote_server_that_is_away_at_the_end_is_swept_later(
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
-    far.away = True
+    remote.away = True
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
     assert records(acme) == [("cache.user", "", 1), ("cache", "disposed", 1)]
     assert sweep() == 1
     with tenant_scope(acme):
         left = ResourceRecord.objects.get(type="cache.user")
-    assert (left.ended, left.error) == ("", "revoke: the far side is away")
+    assert (left.ended, left.error) == ("", "revoke: the remote server is away")
     assert sweep() == 0  # not at once again
-    far.away = False
+    remote.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     assert sweep() == 1
-    assert far.there == set()
+    assert remote.there == set()
     assert records(acme)[0] == ("cache.user", "swept", 1)
 
 
@@ -48,7 +53,7 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     lines: Lines,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -56,19 +61,19 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
     caplog.set_level(logging.INFO, logger="executions.worker.loops.sweeper")
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
-    far.away = True
+    remote.away = True
     drive(acme, links, placement)
-    revoke = far.revoke
+    revoke = remote.revoke
 
-    def say_and_revoke(thing: FarThing) -> None:
+    def say_and_revoke(credential: Credential) -> None:
         say_something()
-        revoke(thing)
+        revoke(credential)
 
-    monkeypatch.setattr(far, "revoke", say_and_revoke)
+    monkeypatch.setattr(remote, "revoke", say_and_revoke)
     assert sweep() == 1
-    far.away = False
+    remote.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     assert sweep() == 1
     told = lines.of("executions.worker.loops.sweeper")
     assert [line["event"] for line in told] == ["RESOURCE_FAILED", "RESOURCE_SWEPT"]
@@ -76,19 +81,19 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
 
 
 def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
-    far.key = "changed while the run went on"
+    remote.key = "changed while the run went on"
     drive(acme, links, placement)
     assert records(acme)[0] == ("cache.user", "", 1)
     assert sweep() == 1
-    assert (far.there, records(acme)[0]) == (set(), ("cache.user", "swept", 1))
+    assert (remote.there, records(acme)[0]) == (set(), ("cache.user", "swept", 1))
 
 
 def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
@@ -96,25 +101,25 @@ def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
     assert sweep() == 0  # while it is placed it is not the sweeper's
     reap("w2@test")
     assert records(acme) == [("cache.user", "", 1), ("cache", "swept", 1)]
-    far.there.add(f"{placement.execution_id}/2/scratch")  # the next placement's
+    remote.there.add(f"{placement.execution_id}/2/scratch")  # the next placement's
     assert sweep() == 1
-    assert far.there == {f"{placement.execution_id}/2/scratch"}
+    assert remote.there == {f"{placement.execution_id}/2/scratch"}
     assert records(acme) == [("cache.user", "swept", 1), ("cache", "swept", 1)]
 
 
 def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "close")
     run_link(links, placement, "s1")
     let_lapse(machine)
     reap("w2@test")
     sweep()
-    far.there.add(f"{placement.execution_id}/1/scratch")  # made after it was revoked
+    remote.there.add(f"{placement.execution_id}/1/scratch")  # made after it was revoked
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
-    assert (far.there, issued()) == (set(), 0)
+    assert (remote.there, issued()) == (set(), 0)
 
 
 def left_by_a_lost_worker(
@@ -127,55 +132,55 @@ def left_by_a_lost_worker(
 
 
 def test_what_one_issuer_gets_wrong_stops_no_other(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide,
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
     left_by_a_lost_worker(machine, links, (acme, ours), (globex, theirs))
-    revoke = far.revoke
+    revoke = remote.revoke
 
-    def breaks(thing: FarThing) -> None:
-        if str(ours.execution_id) in thing.far_id:
+    def breaks(credential: Credential) -> None:
+        if str(ours.execution_id) in credential.remote_id:
             raise KeyError("a bug")
-        revoke(thing)
+        revoke(credential)
 
-    monkeypatch.setattr(far, "revoke", breaks)
+    monkeypatch.setattr(remote, "revoke", breaks)
     assert sweep() == 2
-    assert far.there == {f"{ours.execution_id}/1/scratch"}
+    assert remote.there == {f"{ours.execution_id}/1/scratch"}
     with tenant_scope(acme):
         assert ResourceRecord.objects.get(type="cache.user").error == "KeyError"
     assert sweep() == 0  # it waits for its next time
 
 
-def test_a_far_side_that_does_not_answer_is_asked_once_a_turn(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+def test_a_remote_server_that_does_not_answer_is_asked_once_a_turn(
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     runs = [(acme, begin(acme, machine, "open", "rest")) for _ in range(3)]
     left_by_a_lost_worker(machine, links, *runs)
-    far.away, far.seen = True, []
+    remote.away, remote.seen = True, []
     assert sweep() == 3
-    assert far.seen == ["revoke"]
+    assert remote.seen == ["revoke"]
     assert sweep() == 0
-    far.away = False
+    remote.away = False
     with platform_scope():
-        Issued.objects.update(sweep_at="2020-01-01T00:00:00Z")
+        IssuedCredential.objects.update(sweep_at="2020-01-01T00:00:00Z")
     sweep()
-    assert far.there == set()
+    assert remote.there == set()
 
 
 def test_a_definition_that_points_elsewhere_by_now_is_no_place_to_revoke_at(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "rest")
     left_by_a_lost_worker(machine, links, (acme, placement))
-    far.host = "the new server"
+    remote.host = "the new server"
     assert sweep() == 1
-    assert far.there == {f"{placement.execution_id}/1/scratch"}
+    assert remote.there == {f"{placement.execution_id}/1/scratch"}
     assert records(acme)[0] == ("cache.user", "", 1)
 
 
 def test_a_repeated_statement_keeps_the_second_look(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "rest")
     left_by_a_lost_worker(machine, links, (acme, placement))

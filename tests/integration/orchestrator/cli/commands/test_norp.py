@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from executions.placement.models import Worker
-from orchestrator.norp.levels import levels_of
-from orchestrator.norp.stand import NotRun
+from orchestrator.norp.offered_levels import levels_of
+from orchestrator.norp.probe_runner import NotRun
 from orchestrator.norp.targets import CACHE_DEFINITION, cache_target, database_target
 from resources.selectors import definition
 from tenants.isolation import Isolation

@@ -86,7 +86,7 @@ def test_a_file_is_taken_and_options_go_before_it(
         ("[1]", "holds no object with type, config, secrets, scope"),
         ("a: [", "is neither YAML nor JSON"),
         ("type: cache\ncolour: red", "has a field 'colour'; known are type"),
-        ("type: cache\nconfig: 7", "config is no object"),
+        ("type: cache\nconfig: 7", "config is not an object"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(

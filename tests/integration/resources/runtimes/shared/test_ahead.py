@@ -98,7 +98,7 @@ def test_one_that_was_never_asked_anything_is_waited_for(
     unused.close(5)
     second = start(execution_id="e1")
     assert second.pid == unused.pid  # type: ignore[attr-defined]
-    assert not second._child.owes
+    assert not second._child.is_pending
 
 
 class CancelledMeanwhile(threading.Event):
@@ -169,4 +169,4 @@ def test_an_answer_that_nobody_asked_for_is_a_lie(start: Start) -> None:
     driver = Driver(start())
     result = driver.run("test.write_to_stream", {"data": encode(Ready()).hex()})
     assert result.code is Code.POLICY_VIOLATION
-    assert result.message.endswith("it sent Ready, which nobody asked for")
+    assert result.message.endswith("it sent Ready without being asked")

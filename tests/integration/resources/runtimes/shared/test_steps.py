@@ -181,7 +181,7 @@ def test_a_forked_process_cannot_write_to_the_stream(driver: Driver) -> None:
             "test.output",
             {"kind": "set"},
             Code.POLICY_VIOLATION,
-            "node test.output returned what cannot be kept: no JSON: set is not a JSON type",
+            "node test.output returned what cannot be kept: not JSON: set is not a JSON type",
         ),
     ],
 )

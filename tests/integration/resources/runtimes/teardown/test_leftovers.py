@@ -53,7 +53,7 @@ for kind in kinds:
     DEBRIS[kind](held.path)
     print(kind, held.wipe(), len(list(held.path.iterdir())))
     DEBRIS[kind](held.path)
-    held.give_up()
+    held.release()
 print(FolderSweep().turn(), len(list(Path(sys.argv[1]).iterdir())))
 """
 
@@ -201,7 +201,7 @@ def test_what_is_immutable_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     protect = ["chattr", "+i", *map(str, paths)]
     if subprocess.run(protect, check=False, capture_output=True).returncode:
         pytest.skip("this file system has no such attribute")
-    held.give_up()
+    held.release()
     assert not held.path.exists()
 
 
@@ -225,6 +225,6 @@ def test_what_is_mounted_inside_is_not_touched(temporary: Path) -> None:
     assert done.stdout.endswith(": Device or resource busy")
     assert (outside / "sub" / "file").exists()
     # Where it is not mounted, it is only an empty directory.
-    held.give_up()
+    held.release()
     assert list(temporary.iterdir()) == [outside]
     assert FolderSweep().turn() == []

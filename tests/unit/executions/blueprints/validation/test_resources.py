@@ -1,6 +1,5 @@
 """Declared resources against the steps and the definitions."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,12 +10,11 @@ from executions.blueprints.validation.nodes import NodeInfo
 from executions.blueprints.validation.resources import check_defined, mismatch, scope_of
 from executions.blueprints.validation.rules import check_document
 from isolane.protocol import ResourceScope
+from resources.definition_ref import DefinitionRef
 
 
-@dataclass(frozen=True)
-class Definition:
-    type: str = "database"
-    scope: ResourceScope = "execution"
+def defined(type_: str = "database", scope: ResourceScope = "execution") -> DefinitionRef:
+    return DefinitionRef(name="billing", type=type_, scope=scope)
 
 
 def declared(**fields: Any) -> DeclaredResource:
@@ -36,7 +34,7 @@ def declared(**fields: Any) -> DeclaredResource:
 def test_the_narrower_scope_counts(
     asked: str | None, allowed: ResourceScope, counts: ResourceScope
 ) -> None:
-    definition = Definition(scope=allowed)
+    definition = defined(scope=allowed)
     assert mismatch(declared(scope=asked), definition) == ""
     assert scope_of(declared(scope=asked), definition) == counts
 
@@ -45,17 +43,17 @@ def test_the_narrower_scope_counts(
     ("resource", "definition", "reason"),
     [
         (declared(), None, "there is no definition 'billing'"),
-        (declared(), Definition(type="cache"), "of type 'cache', not 'database'"),
-        (declared(scope="execution"), Definition(scope="step"), "narrow a scope, not widen"),
-        (declared(eager=True), Definition(scope="step"), "cannot be eager"),
+        (declared(), defined("cache"), "of type 'cache', not 'database'"),
+        (declared(scope="execution"), defined(scope="step"), "narrow a scope, not widen"),
+        (declared(eager=True), defined(scope="step"), "cannot be eager"),
     ],
 )
 def test_what_does_not_fit_its_definition_is_refused(
-    resource: DeclaredResource, definition: Definition | None, reason: str
+    resource: DeclaredResource, definition: DefinitionRef | None, reason: str
 ) -> None:
-    defined = {"billing": definition} if definition else {}
+    definitions = {"billing": definition} if definition else {}
     with pytest.raises(InvalidBlueprint, match=r"\$\.resources\.db: ") as refused:
-        check_defined([resource], defined)
+        check_defined([resource], definitions)
     assert reason in str(refused.value)
     assert refused.value.field == "$.resources.db"
 

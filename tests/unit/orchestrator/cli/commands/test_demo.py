@@ -149,7 +149,7 @@ class Ledgers(ApiClient):
     ("run", "left", "unclean"),
     [("well", 0, 0), ("unclean", 0, 1), ("well", 3, 1), ("unclean", 2, 1)],
 )
-def test_a_run_is_unclean_by_its_ledger_or_by_what_the_far_sides_have(
+def test_a_run_is_unclean_by_its_ledger_or_by_what_the_remote_servers_have(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run: str,

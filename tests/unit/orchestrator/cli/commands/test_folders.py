@@ -26,7 +26,7 @@ def test_what_is_left_goes_and_what_is_in_use_stays(temporary: Path) -> None:
     user = os.geteuid()
     assert called.output == f"No folder is left in {temporary} by workers of user {user}.\n"
     assert list(temporary.iterdir()) == [held.path]
-    held.give_up()
+    held.release()
 
 
 def test_what_stays_is_listed_with_the_reason(

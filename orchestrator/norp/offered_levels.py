@@ -1,22 +1,22 @@
-"""Which isolation levels the runs of a tenant can have here, as the living workers offer them."""
+"""The isolation levels that the living workers offer to the runs of a tenant."""
 
 from executions.placement.registry import living
-from orchestrator.norp.stand import NotRun
-from resources.levels import IsolationUnavailable, choose, describe_reason
+from orchestrator.norp.probe_runner import NotRun
+from resources.isolation_choice import IsolationUnavailable, choose, describe_reason
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope
 
 
 def require_worker() -> None:
-    """Refuse to begin where nothing could run."""
+    """Raise NotRun if no worker is alive."""
     with platform_scope():
         if not living().exists():
             raise NotRun("No worker is alive, so nothing can be run; start one ('make up').")
 
 
 def levels_of(tenant: TenantRef) -> dict[Isolation, str]:
-    """Every level, with the reason why a run of this tenant cannot have it; nothing if it can."""
+    """Return every level with the reason why a run of this tenant cannot have it; empty if it can."""
     with platform_scope():
         row = Tenant.objects.get(pk=tenant.id)
         offered = {Isolation(level) for worker in living() for level in worker.isolation_levels}

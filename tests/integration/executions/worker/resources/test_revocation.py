@@ -1,4 +1,4 @@
-"""What a placement holds of its resources: had, revoked and written down, whatever ends it."""
+"""executions.worker.resources.revocation: credentials are issued, revoked and recorded, whatever ends a placement."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,12 +13,12 @@ from executions.transitions.restart import restart
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.closing import close_context
 from executions.worker.links.runner import LinkRunner
-from resources.ledger.models import Issued
+from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import backend_of, run_of, start
 from tests.integration.executions.worker.driving import drive, run_link
-from tests.integration.executions.worker.resources.far_side import (
-    FarSide,
+from tests.integration.executions.worker.resources.fake_remote import (
+    FakeRemote,
     begin,
     issued,
     records,
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_what_is_issued_is_granted_used_and_revoked(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "use", "close")
     run_link(links, placement, "s1")
@@ -39,28 +39,28 @@ def test_what_is_issued_is_granted_used_and_revoked(
         "execution",
         {"password": "issued-password"},
     )
-    assert far.there == {f"{placement.execution_id}/1/scratch"}
+    assert remote.there == {f"{placement.execution_id}/1/scratch"}
     assert (issued(), records(acme)) == (1, [("cache.user", "", 1), ("cache", "", 1)])
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
-    assert far.there == set()
+    assert remote.there == set()
     assert issued() == 0
     assert records(acme) == [("cache.user", "disposed", 1), ("cache", "disposed", 1)]
     assert records(globex) == []
 
 
 def test_two_tenants_have_their_own_ledgers(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
     run_link(links, ours, "s1")
     run_link(links, theirs, "s1")
-    assert len(far.there) == 2
+    assert len(remote.there) == 2
     with tenant_scope(acme):
-        assert [row.execution_id for row in Issued.objects.all()] == [ours.execution_id]
+        assert [row.execution_id for row in IssuedCredential.objects.all()] == [ours.execution_id]
     drive(acme, links, ours)
-    assert far.there == {f"{theirs.execution_id}/1/scratch"}
+    assert remote.there == {f"{theirs.execution_id}/1/scratch"}
     drive(globex, links, theirs)
-    assert far.there == set()
+    assert remote.there == set()
     assert records(acme) == records(globex)
 
 
@@ -68,41 +68,41 @@ def test_nothing_exists_before_the_ledger_says_so(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[tuple[int, list[tuple[str, str, int]]]] = []
-    issue = far.issue
+    issue = remote.issue
 
     def looking(*args: Any) -> Any:
         seen.append((issued(), records(acme)))
         return issue(*args)
 
-    monkeypatch.setattr(far, "issue", looking)
+    monkeypatch.setattr(remote, "issue", looking)
     drive(acme, links, begin(acme, machine, "work"))
     assert seen == [(1, [("cache.user", "", 1)])]
 
 
 def test_a_run_without_resources_has_no_ledger(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = start(acme, machine, {"uses": "break", "on_failure": "continue"}, {"uses": "break"})
     drive(acme, links, placement)
-    assert (far.seen, records(acme)) == ([], [])
+    assert (remote.seen, records(acme)) == ([], [])
 
 
 def test_a_failure_disposes_as_a_success_does(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     run = drive(acme, links, begin(acme, machine, "open", "break"))
     assert run.state == ExecutionState.FAILED
-    assert (far.there, issued()) == (set(), 0)
+    assert (remote.there, issued()) == (set(), 0)
     # The stub's runtime closes without a word of its handles: they went with it.
     assert records(acme) == [("cache.user", "disposed", 1), ("cache", "killed", 1)]
 
 
 def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "work")
     backend = backend_of(machine)
@@ -124,43 +124,43 @@ def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
         ]
         or records(acme)[0:3:2] == [("cache.user", "disposed", 1), ("cache.user", "disposed", 2)]
     )
-    assert (far.there, issued()) == (set(), 0)
+    assert (remote.there, issued()) == (set(), 0)
 
 
 def test_a_cancelled_run_is_issued_nothing_more(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "work")
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="tests")
     with pytest.raises(Ignore):
         run_link(links, placement, "s1")
-    assert far.seen == []
+    assert remote.seen == []
 
 
 def test_a_run_is_terminal_only_when_its_resources_are_gone(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     placement = begin(acme, machine, "work")
     order: list[str] = []
-    revoke = far.revoke
+    revoke = remote.revoke
 
-    def revoking(thing: Any) -> None:
+    def revoking(credential: Any) -> None:
         order.append(run_of(acme, placement.execution_id).state)
         assert backend_of(machine).runtimes[0].alive is False
-        revoke(thing)
+        revoke(credential)
 
-    monkeypatch.setattr(far, "revoke", revoking)
+    monkeypatch.setattr(remote, "revoke", revoking)
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
     assert order == [ExecutionState.RUNNING]
 
 
 def test_a_late_close_of_an_old_placement_touches_nothing_of_the_new_one(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "open", "open", "close")
     run_link(links, placement, "s1")
@@ -170,8 +170,8 @@ def test_a_late_close_of_an_old_placement_touches_nothing_of_the_new_one(
     with tenant_scope(acme):
         assert restart(placement, reason=EndReason.WORKER_STOPPED) == 2
     run_link(links, new, "s2")
-    assert f"{placement.execution_id}/2/scratch" in far.there
+    assert f"{placement.execution_id}/2/scratch" in remote.there
     machine.contexts.abandon(old)
     close_context(machine, old)
-    assert far.there == {f"{placement.execution_id}/2/scratch"}
+    assert remote.there == {f"{placement.execution_id}/2/scratch"}
     assert ("cache.user", "", 2) in records(acme)

@@ -3,18 +3,18 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from resources.issuers.base import Ask
+from resources.issuers.base import ResourceRequest
 from tests.customer import Customer
 
 
-def cache_ask(
+def cache_request(
     *, execution_id: UUID | None = None, epoch: int = 1, definition: str = "notes"
-) -> Ask:
+) -> ResourceRequest:
     """For a cache."""
-    return _ask("cache", execution_id, epoch, definition, {"ttl_s": 60}, {}, "")
+    return _request("cache", execution_id, epoch, definition, {"ttl_s": 60}, {}, "")
 
 
-def database_ask(
+def database_request(
     customer: Customer,
     *,
     execution_id: UUID | None = None,
@@ -22,7 +22,7 @@ def database_ask(
     definition: str = "billing-db",
     roles: tuple[str, ...] = ("reporting",),
     **config: Any,
-) -> Ask:
+) -> ResourceRequest:
     """For a minted role on the customer's server."""
     whole = {
         "host": "db.customer.test",  # known to no DNS: only the address can lead there
@@ -33,10 +33,10 @@ def database_ask(
         **config,
     }
     secrets = {"password": customer.admin_password}
-    return _ask("database", execution_id, epoch, definition, whole, secrets, customer.host)
+    return _request("database", execution_id, epoch, definition, whole, secrets, customer.host)
 
 
-def _ask(
+def _request(
     resource_type: str,
     execution_id: UUID | None,
     epoch: int,
@@ -44,8 +44,8 @@ def _ask(
     config: dict[str, Any],
     secrets: dict[str, str],
     address: str,
-) -> Ask:
-    return Ask(
+) -> ResourceRequest:
+    return ResourceRequest(
         tenant="acme",
         execution_id=execution_id or uuid4(),
         epoch=epoch,

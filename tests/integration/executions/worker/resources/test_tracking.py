@@ -1,4 +1,4 @@
-"""What is told of resources, and what a step or a runtime may not tell."""
+"""executions.worker.resources.tracking: the log lines of resources, and reports that are refused."""
 
 import json
 import logging
@@ -14,8 +14,8 @@ from isolane.results import Code, StepResult
 from tenants.scope import TenantRef
 from tests.factories import backend_of, step_of
 from tests.integration.executions.worker.driving import drive, run_link
-from tests.integration.executions.worker.resources.far_side import (
-    FarSide,
+from tests.integration.executions.worker.resources.fake_remote import (
+    FakeRemote,
     begin,
     handle,
     records,
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_an_output_with_an_injected_secret_is_refused_and_not_stored(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, far: FarSide
+    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     placement = begin(acme, machine, "leak")
     with pytest.raises(StepFailed, match=Code.POLICY_VIOLATION):
@@ -74,7 +74,7 @@ def test_a_disposal_that_fails_is_a_warning_with_both_ids(
     acme: TenantRef,
     machine: WorkerBoot,
     links: LinkRunner,
-    far: FarSide,
+    remote: FakeRemote,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     placement = begin(acme, machine, "open", "rest")
@@ -82,7 +82,7 @@ def test_a_disposal_that_fails_is_a_warning_with_both_ids(
     backend_of(machine).runtimes[-1].on_resource(
         Resource(event="disposed", name="tmp", resource_id=handle(1, epoch=1), error="it hangs")
     )
-    far.away = True
+    remote.away = True
     drive(acme, links, placement)
     failed = [vars(line) for line in caplog.records if vars(line).get("event") == "RESOURCE_FAILED"]
     assert [(line["resource_type"], line["levelname"]) for line in failed] == [

@@ -1,7 +1,7 @@
-"""Tenants for the length of a test.
+"""Temporary tenants, for the length of a test.
 
 Timing: request-time. Model: sync. Guarantee: at-least-once; it is marked for deletion first, so that workers and
-provisioners go on where this terminal stops. Failure: bubble; one that is not gone in time is named.
+provisioners finish if this terminal stops. Failure: bubble; one that is not deleted in time is named.
 """
 
 import secrets
@@ -21,7 +21,7 @@ GONE_SECONDS = 30.0
 
 @contextmanager
 def temporary_tenant(*, actor: str, say: Callable[[str], None]) -> Iterator[TenantRef]:
-    """A trusted tenant with a name of its own; deleted with all it has, however the block ends."""
+    """Create a trusted tenant with a random name; delete it with all its data, however the block ends."""
     schema = f"{PREFIX}{secrets.token_hex(4)}"
     create_tenant(schema=schema, name="NORP-006 tests", trusted=True, actor=actor)
     is_dropped_soon = True

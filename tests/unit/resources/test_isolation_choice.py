@@ -1,10 +1,15 @@
-"""resources.levels: the weakest available level that is strict enough, or a refusal; never a weaker one."""
+"""resources.isolation_choice: the weakest available level that is strict enough, or a refusal; never a weaker one."""
 
 from itertools import product
 
 import pytest
 
-from resources.levels import IsolationReason, IsolationUnavailable, choose, describe_reason
+from resources.isolation_choice import (
+    IsolationReason,
+    IsolationUnavailable,
+    choose,
+    describe_reason,
+)
 from tenants.isolation import Isolation
 
 SHARED, PROCESS, DOCKER, KUBERNETES = Isolation

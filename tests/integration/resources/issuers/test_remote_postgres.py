@@ -1,19 +1,19 @@
-"""resources.issuers.far_postgres: a connection that gives up by the worker's own clock."""
+"""resources.issuers.remote_postgres: a connection that gives up by the worker's own clock."""
 
 import time
 
 import pytest
 
-from resources.issuers.base import FAR_SECONDS, IssueError
+from resources.issuers.base import REMOTE_SECONDS, IssueError
 from resources.issuers.database import DatabaseIssuer
-from resources.issuers.far_postgres import far_connection
+from resources.issuers.remote_postgres import remote_connection
 from tests.customer import Customer
-from tests.integration.resources.issuers.asks import database_ask
+from tests.integration.resources.issuers.resource_requests import database_request
 
 
 def test_it_says_who_it_is_and_bounds_its_statements(customer: Customer) -> None:
-    (thing,) = DatabaseIssuer().things(database_ask(customer))
-    with far_connection(thing.data) as connection:
+    (credential,) = DatabaseIssuer().plan(database_request(customer))
+    with remote_connection(credential.data) as connection:
         row = connection.execute(
             "SELECT current_setting('application_name'), current_setting('statement_timeout'),"
             " current_setting('idle_in_transaction_session_timeout'), current_setting('search_path')"
@@ -23,19 +23,19 @@ def test_it_says_who_it_is_and_bounds_its_statements(customer: Customer) -> None
 
 
 def test_it_waits_for_no_answer_past_its_deadline(customer: Customer) -> None:
-    (thing,) = DatabaseIssuer().things(database_ask(customer))
+    (credential,) = DatabaseIssuer().plan(database_request(customer))
     begun = time.monotonic()
     with pytest.raises(IssueError, match="timeout"):
-        with far_connection(thing.data, deadline=begun + 0.5) as connection:
+        with remote_connection(credential.data, deadline=begun + 0.5) as connection:
             connection.execute("SELECT pg_sleep(2)")
-    assert time.monotonic() - begun < 1.5 < FAR_SECONDS
+    assert time.monotonic() - begun < 1.5 < REMOTE_SECONDS
     assert connection.closed
 
 
 def test_an_error_quotes_no_statement(customer: Customer) -> None:
-    (thing,) = DatabaseIssuer().things(database_ask(customer))
+    (credential,) = DatabaseIssuer().plan(database_request(customer))
     with pytest.raises(IssueError, match="syntax error") as caught:
-        with far_connection(thing.data) as connection:
+        with remote_connection(credential.data) as connection:
             connection.execute("CREATE ROLE x PASSWORD 'precious' AND MORE")
     assert "precious" not in str(caught.value)
     assert caught.value.__suppress_context__

@@ -1,9 +1,9 @@
 """The worker's connection to a customer's PostgreSQL.
 
-Timing: while a placement opens, closes or is swept. Model: sync; one connection, closed by who opened it.
+Timing: while a placement opens, closes or is swept. Model: sync; one connection, closed by its opener.
 Guarantee: at-most-once per statement; nothing waits beyond the deadline, even if the server accepts and never answers.
-Names mean what the server itself brings: a run may have left a function or operator of any name where others look.
-Failure: IssueError with the server's own sentence; what had not been committed is rolled back by the server.
+Only pg_catalog is searched: a run may have left a function or operator of any name in another schema.
+Failure: IssueError with the server's own message; the server rolls back what was not committed.
 """
 
 import time
@@ -16,27 +16,27 @@ from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 
 from isolane.providers.database import root_certificates
-from resources.issuers.base import FAR_SECONDS, IssueError
+from resources.issuers.base import REMOTE_SECONDS, IssueError
 
 APPLICATION = "isolane-worker"
-_CONNECT_SECONDS = 2  # libpq knows no less
+_CONNECT_SECONDS = 2  # the least that libpq allows
 _POLL_SECONDS = 0.1
 _STATEMENT_SECONDS = 3
-# A worker that vanishes without a word must not hold its locks for long.
+# A worker that vanishes must not hold its locks for long.
 _OPTIONS = (
     "-c search_path=pg_catalog"
     f" -c statement_timeout={_STATEMENT_SECONDS}s"
     f" -c idle_in_transaction_session_timeout={_STATEMENT_SECONDS}s"
 )
 
-# Said once more: a pooler may drop the options, and what a run left in another schema would act as an administrator.
+# Set once more: a pooler may drop the options, and code that a run left in another schema would run as administrator.
 _SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)"
 
 RV = TypeVar("RV")
 
 
-class FarConnection(psycopg.Connection[TupleRow]):
-    """Gives up on the server at its deadline, by the worker's own clock."""
+class RemoteConnection(psycopg.Connection[TupleRow]):
+    """A connection that gives up at its deadline, by the worker's own clock."""
 
     deadline: float = 0.0
 
@@ -48,23 +48,23 @@ class FarConnection(psycopg.Connection[TupleRow]):
         return super().wait(gen, interval, left if timeout is None else min(left, timeout))
 
     def check_time(self) -> None:
-        """Raise if there is none left."""
+        """Raise if the deadline has passed."""
         if time.monotonic() >= self.deadline:
             raise psycopg.errors.OperationalError("it took too long")
 
 
 @contextmanager
-def far_connection(
+def remote_connection(
     login: Mapping[str, Any], *, dbname: str = "", deadline: float = 0.0
-) -> Iterator[FarConnection]:
-    """Open it in autocommit; whatever psycopg raises inside leaves as IssueError."""
+) -> Iterator[RemoteConnection]:
+    """Connect in autocommit mode; errors of psycopg are raised as IssueError."""
     database = dbname or login["dbname"]
-    deadline = deadline or time.monotonic() + FAR_SECONDS
-    asked = False
+    deadline = deadline or time.monotonic() + REMOTE_SECONDS
+    connected = False
     try:
-        connection = FarConnection.connect(autocommit=True, **_parameters(login, database))
+        connection = RemoteConnection.connect(autocommit=True, **_parameters(login, database))
         connection.deadline = deadline
-        asked = True
+        connected = True
         try:
             connection.execute(_SEARCH_PATH)
             yield connection
@@ -72,9 +72,9 @@ def far_connection(
             connection.close()
     except (psycopg.Error, UnicodeError) as error:
         where = f"database {database} at {login['host']}:{login['port']}"
-        # The chain is cut: libpq quotes the statement that it could not read.
+        # Without its cause: libpq quotes the statement that it could not parse.
         message = f"{where}, as {login['user']}: {cause(error)}"
-        raise IssueError(message, nothing_made=not asked) from None
+        raise IssueError(message, nothing_made=not connected) from None
 
 
 def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:
         "password": login["password"],
         "sslmode": login["sslmode"],
         "sslrootcert": root_certificates(login["sslmode"]),
-        "gssencmode": "disable",  # the worker's own tickets are nobody else's business
+        "gssencmode": "disable",  # never the worker's own Kerberos tickets
         "connect_timeout": _CONNECT_SECONDS,
         "application_name": APPLICATION,
         "options": _OPTIONS,
@@ -95,7 +95,7 @@ def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:
 
 
 def cause(error: Exception) -> str:
-    """One line of what the server said, without the statement and the advice around it."""
-    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    line = said or str(error).strip().partition("\n")[0].rpartition(" failed: ")[2]
+    """Return the server's message in one line, without the statement and the hints around it."""
+    message = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    line = message or str(error).strip().partition("\n")[0].rpartition(" failed: ")[2]
     return " ".join(line.split()) or type(error).__name__

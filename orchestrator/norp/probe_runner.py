@@ -1,4 +1,4 @@
-"""Where probes run: published and submitted through the ordinary services, followed to their end, looked at.
+"""The runner of probes: publishes and submits them as users do, follows them to their end and observes them.
 
 Timing: request-time; following a run polls it. Model: sync; the runs themselves happen in workers.
 Guarantee: as the services'. Failure: bubble; a run that does not end is cancelled, and NotRun says so.
@@ -17,42 +17,42 @@ from executions.states import TERMINAL_EXECUTION
 from executions.submission.cancel import AlreadyEnded, request_cancel
 from executions.submission.submit import RunRequest, submit
 from foundation.errors import Unavailable
-from orchestrator.norp.observations import LedgerEntry, RunSeen, Use
+from orchestrator.norp.observations import ObservedRecord, ObservedRun, ObservedUse
 from orchestrator.norp.probes import Document, ProbedDefinition
 from orchestrator.norp.watcher import ConnectionWatcher
 from tenants.scope import tenant_scope
 
 POLL_SECONDS = 0.05
-CONNECTION_IDS = ("client_id", "pid")  # how far sides call a connection
+CONNECTION_IDS = ("client_id", "pid")  # as remote servers call the id of a connection
 
 
 class NotRun(Unavailable):
-    """The tests could not be run; that says nothing of whether they would pass."""
+    """The tests could not be run; they may or may not pass."""
 
     code = "norp_not_run"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Started:
+class StartedProbe:
     """A probe that was submitted."""
 
     subject: ProbedDefinition
     execution_id: UUID
 
 
-class Stand:
-    """Runs probes of one far side at one level."""
+class ProbeRunner:
+    """Runs probes of one remote server at one level."""
 
     def __init__(
         self, watcher: ConnectionWatcher, *, level: str, requested_by: str, run_seconds: float
     ) -> None:
         self.level = level
-        self.seen: list[RunSeen] = []
+        self.observed: list[ObservedRun] = []
         self._watcher = watcher
         self._requested_by = requested_by
         self._run_seconds = run_seconds
 
-    def start(self, subject: ProbedDefinition, document: Document, **inputs: Any) -> Started:
+    def start(self, subject: ProbedDefinition, document: Document, **inputs: Any) -> StartedProbe:
         """Publish a probe and submit a run of it."""
         with tenant_scope(subject.tenant):
             published = publish(document)
@@ -66,38 +66,38 @@ class Stand:
             ),
         ).execution
         admit_and_send(bounded=True)
-        return Started(subject=subject, execution_id=run.pk)
+        return StartedProbe(subject=subject, execution_id=run.pk)
 
-    def finish(self, started: Started) -> RunSeen:
-        """Wait for the run's end, and look at once what is left of it."""
+    def finish(self, started: StartedProbe) -> ObservedRun:
+        """Wait for the run's end, and observe at once what is left of it."""
         subject, execution_id = started.subject, started.execution_id
         run = self._ended(started)
         left = self._watcher.left(execution_id)
         gone_s = self._watcher.gone_s(execution_id)
         with tenant_scope(subject.tenant):
             steps = list(run.steps.order_by("position"))
-            ledger = tuple(_entry(row) for row in records(run))
-        seen = RunSeen(
+            recorded = tuple(_observed(record) for record in records(run))
+        observed = ObservedRun(
             execution_id=str(execution_id),
             tenant=subject.tenant.schema,
             level=run.isolation,
             state=run.state,
             code=run.code,
             uses=tuple(use for step in steps if (use := _use(step))),
-            ledger=ledger,
+            records=recorded,
             connections=self._watcher.connections(execution_id),
-            issued=self._watcher.issued(execution_id),
+            credentials=self._watcher.credentials(execution_id),
             left=left,
             gone_s=gone_s,
         )
-        self.seen.append(seen)
-        return seen
+        self.observed.append(observed)
+        return observed
 
-    def run(self, subject: ProbedDefinition, document: Document, **inputs: Any) -> RunSeen:
-        """Start and finish."""
+    def run(self, subject: ProbedDefinition, document: Document, **inputs: Any) -> ObservedRun:
+        """Start a probe and wait for its end."""
         return self.finish(self.start(subject, document, **inputs))
 
-    def _ended(self, started: Started) -> Execution:
+    def _ended(self, started: StartedProbe) -> Execution:
         tenant = started.subject.tenant
         deadline = time.monotonic() + self._run_seconds
         while time.monotonic() < deadline:
@@ -118,22 +118,22 @@ class Stand:
         )
 
 
-def _use(step: Step) -> Use | None:
+def _use(step: Step) -> ObservedUse | None:
     output = step.output
     if not isinstance(output, dict) or "resource_id" not in output:
         return None
-    said = output.get("said") or {}
-    connection = next((str(said[name]) for name in CONNECTION_IDS if name in said), "")
-    return Use(step=step.path, resource_id=output["resource_id"], connection_id=connection)
+    answer = output.get("said") or {}
+    connection = next((str(answer[name]) for name in CONNECTION_IDS if name in answer), "")
+    return ObservedUse(step=step.path, resource_id=output["resource_id"], connection_id=connection)
 
 
-def _entry(row: ResourceRecord) -> LedgerEntry:
-    lived = row.closed_at - row.opened_at if row.closed_at else None
-    return LedgerEntry(
-        resource_id=row.resource_id,
-        type=row.type,
-        step=row.step,
-        epoch=row.epoch,
-        ended=row.ended,
+def _observed(record: ResourceRecord) -> ObservedRecord:
+    lived = record.closed_at - record.opened_at if record.closed_at else None
+    return ObservedRecord(
+        resource_id=record.resource_id,
+        type=record.type,
+        step=record.step,
+        epoch=record.epoch,
+        ended=record.ended,
         seconds=round(lived.total_seconds(), 3) if lived is not None else None,
     )

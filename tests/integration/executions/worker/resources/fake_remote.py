@@ -1,4 +1,4 @@
-"""A far side in memory, and the issuer that works there: what is really there, told apart from what the ledger says."""
+"""A remote server in memory with its issuer: what really exists there, as opposed to what the ledger says."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -7,8 +7,8 @@ from executions.models import ResourceRecord
 from executions.worker.boot import WorkerBoot
 from isolane.protocol import Grant, Resource, ResourceEvent, Run
 from isolane.results import StepResult
-from resources.issuers.base import Ask, FarThing, IssueError, Issuer
-from resources.ledger.models import Issued
+from resources.issuers.base import Credential, IssueError, Issuer, ResourceRequest
+from resources.ledger.models import IssuedCredential
 from resources.models import ResourceDefinition
 from resources.placement import Placement
 from resources.runtimes.stub import Behaviour, StubBackend
@@ -16,7 +16,7 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import start
 
 
-class FarSide(Issuer):
+class FakeRemote(Issuer):
     """Refuses while it is away."""
 
     type: ClassVar[str] = "cache"
@@ -29,29 +29,31 @@ class FarSide(Issuer):
         self.password = "issued-password"
         self.seen: list[str] = []
 
-    def things(self, ask: Ask) -> Sequence[FarThing]:
-        far_id = f"{ask.execution_id}/{ask.epoch}/{ask.definition}"
+    def plan(self, request: ResourceRequest) -> Sequence[Credential]:
+        remote_id = f"{request.execution_id}/{request.epoch}/{request.definition}"
         return [
-            FarThing(kind="cache.user", far_id=far_id, data={"key": self.key, "host": self.host})
+            Credential(
+                kind="cache.user", remote_id=remote_id, data={"key": self.key, "host": self.host}
+            )
         ]
 
-    def issue(self, ask: Ask, things: Sequence[FarThing]) -> Grant:
-        if ask.definition == self.unreachable:
+    def issue(self, request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
+        if request.definition == self.unreachable:
             raise IssueError("no route", nothing_made=True)
         self._answer("issue")
-        self.there |= {thing.far_id for thing in things}
-        return ask.grant(secrets={"password": self.password})
+        self.there |= {credential.remote_id for credential in credentials}
+        return request.grant(secrets={"password": self.password})
 
-    def revoke(self, thing: FarThing) -> None:
+    def revoke(self, credential: Credential) -> None:
         self._answer("revoke")
-        if thing.data["key"] != self.key or thing.data["host"] != self.host:
+        if credential.data["key"] != self.key or credential.data["host"] != self.host:
             raise IssueError("revoke: wrong key, or nobody there")
-        self.there.discard(thing.far_id)
+        self.there.discard(credential.remote_id)
 
     def _answer(self, asked: str) -> None:
         self.seen.append(asked)
         if self.away:
-            raise IssueError(f"{asked}: the far side is away")
+            raise IssueError(f"{asked}: the remote server is away")
 
 
 def define(tenant: TenantRef, name: str = "scratch", scope: str = "execution") -> None:
@@ -99,6 +101,6 @@ def records(tenant: TenantRef) -> list[tuple[str, str, int]]:
 
 
 def issued() -> int:
-    """How many things the ledger knows at far sides."""
+    """How many credentials the ledger knows at remote servers."""
     with platform_scope():
-        return Issued.objects.count()
+        return IssuedCredential.objects.count()

@@ -1,4 +1,4 @@
-"""What the far sides say of a run: the customer's PostgreSQL and the run cache; and what its ledger says."""
+"""What the remote servers say of a run: the customer's PostgreSQL and the run cache; and what its ledger says."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,7 +7,7 @@ import redis
 
 from executions.models import Execution
 from executions.selectors.resource_records import Balance, balance
-from resources.services.definition_rules import Wanted
+from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope
@@ -33,12 +33,14 @@ def define(tenant: TenantRef, customer: Customer) -> None:
         ("shop-db", "database", config, {"password": "shop-admin"}),
         ("scratch", "cache", {}, {}),
     ):
-        wanted = Wanted(name=name, type=kind, config=said, secrets=secrets, scope="execution")
+        wanted = DefinitionInput(
+            name=name, type=kind, config=said, secrets=secrets, scope="execution"
+        )
         create_definition(tenant, wanted, actor="test")
 
 
 @dataclass(frozen=True)
-class FarSides:
+class RemoteServers:
     """Both of them."""
 
     customer: Customer

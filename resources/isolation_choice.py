@@ -1,4 +1,4 @@
-"""Which isolation a run gets. Pure: sync, no state, no I/O."""
+"""The choice of a run's isolation level. Pure: sync, no state, no I/O."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tenants.isolation import Isolation
 
 
 class IsolationUnavailable(Conflict):
-    """No live worker can give the isolation that this run needs; it is refused rather than run weaker."""
+    """No live worker offers the isolation that this run needs; it is refused rather than run weaker."""
 
     code = "isolation_unavailable"
 
@@ -44,7 +44,7 @@ def choose(
     available: Collection[Isolation],
     requested: Isolation | None = None,
 ) -> IsolationDecision:
-    """The weakest available level that satisfies the tenant's requirement, its trust and the blueprint's request."""
+    """Choose the weakest available level that satisfies the tenant's requirement, its trust and the blueprint."""
     floor, reason = required, IsolationReason.TENANT_REQUIRES
     if requested is not None and requested.strictness > floor.strictness:
         floor, reason = requested, IsolationReason.BLUEPRINT_REQUESTS

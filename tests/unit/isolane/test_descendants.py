@@ -1,4 +1,4 @@
-"""isolane.processes: who is whose descendant, and where that cannot be known.
+"""isolane.descendants: how descendants are found, and where they cannot be known.
 
 Nothing is ended here: that would take along what these tests themselves run on.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane import processes
+from isolane import descendants
 
 GRANDCHILD = (
     "import subprocess; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
@@ -24,9 +24,9 @@ def test_descendants_are_found_over_generations() -> None:
     with child.stdout:
         grandchild = int(child.stdout.readline())
     try:
-        assert processes.descendants(child.pid) == [grandchild]
-        assert {child.pid, grandchild} <= set(processes.descendants(os.getpid()))
-        assert os.getpid() not in processes.descendants(os.getpid())
+        assert descendants.descendants_of(child.pid) == [grandchild]
+        assert {child.pid, grandchild} <= set(descendants.descendants_of(os.getpid()))
+        assert os.getpid() not in descendants.descendants_of(os.getpid())
     finally:
         os.kill(grandchild, 9)
         child.wait()
@@ -38,20 +38,20 @@ def test_a_name_with_brackets_confuses_nobody(
     for pid, stat in {"5": "5 (a) S 1 (b) S 4 5", "6": "", "self": "7 (x) S 4"}.items():
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "stat").write_text(stat)
-    monkeypatch.setattr(processes, "_PROC", tmp_path)
-    assert processes.descendants(4) == [5]
+    monkeypatch.setattr(descendants, "_PROC", tmp_path)
+    assert descendants.descendants_of(4) == [5]
 
 
 def test_without_proc_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_PROC", Path("/nowhere"))
-    assert processes.descendants(os.getpid()) == []
+    monkeypatch.setattr(descendants, "_PROC", Path("/nowhere"))
+    assert descendants.descendants_of(os.getpid()) == []
 
 
 def test_elsewhere_orphans_are_not_adopted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert not processes.adopt_orphans()
+    assert not descendants.adopt_orphans()
 
 
 def test_a_library_without_prctl_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    assert not processes.adopt_orphans()
+    assert not descendants.adopt_orphans()

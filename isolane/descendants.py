@@ -1,10 +1,10 @@
-"""The processes that steps start, and their end.
+"""The processes that steps of this runner start, and their end; the worker has resources.runtimes.runner_processes.
 
 Timing: ending takes some milliseconds, a second at most.
 Model: on Linux the runner is the subreaper of what its steps start, so that a process that left
-its parent, session and group behind is still found as a descendant.
+its parent, session and group is still found as a descendant.
 Guarantee: nothing but descendants of this process is killed.
-Failure: without prctl or /proc only what the kernel calls a child is seen; the rest is the worker's.
+Failure: without prctl or /proc only direct children are seen; the rest is left to the worker.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _PROC = Path("/proc")
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of descendants whose own parent ends; say whether that is possible here."""
+    """Become the parent of descendants whose own parent ends; false if that is not possible here."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -32,27 +32,27 @@ def adopt_orphans() -> bool:
 
 
 def end_descendants() -> bool:
-    """Kill and reap what this process and its children started; say whether there was anything."""
+    """Kill and reap all descendants of this process; true if there were any."""
     if not _has_children():
         return False
     deadline = time.monotonic() + _END_SECONDS
     while True:
         kill_descendants()
-        # Whatever lost its parent just now is a child of this process from here on.
+        # Orphans of the killed ones are children of this process from now on.
         if not _has_children() or time.monotonic() > deadline:
             return True
         time.sleep(0.005)
 
 
 def kill_descendants() -> None:
-    """Kill every process below this one, once, without waiting for its end."""
-    for pid in descendants(os.getpid()):
+    """Kill every descendant of this process once, without waiting for its end."""
+    for pid in descendants_of(os.getpid()):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
-def descendants(root: int) -> list[int]:
-    """Return the ids of all processes below this one, as far as /proc tells."""
+def descendants_of(root: int) -> list[int]:
+    """Return the ids of all descendants of a process that /proc shows."""
     children: dict[int, list[int]] = {}
     for pid, parent in _parents().items():
         children.setdefault(parent, []).append(pid)
@@ -70,7 +70,7 @@ def _parents() -> dict[int, int]:
     found = {}
     for entry in entries:
         with contextlib.suppress(OSError, IndexError):  # it ended meanwhile
-            # The name before the last bracket may hold anything, brackets too.
+            # The process name, in brackets, may itself contain brackets.
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
             found[int(entry.name)] = int(fields[1])
     return found

@@ -1,8 +1,8 @@
-"""Ending all that a runner started, also what left its process group.
+"""The worker's ending of all processes that a runner started, also those that left its process group.
 
-Timing: some milliseconds, half a second at most. Model: any thread; looks at the system's processes.
+Timing: some milliseconds, half a second at most. Model: any thread; walks the list of processes.
 Guarantee: only descendants of the runner, or processes with the runner's folder as HOME, are
-killed; a process id that was given to a stranger meanwhile is recognised.
+killed; a process id that was reused meanwhile is recognised.
 Failure: a process that changed its environment is not found once its runner is dead.
 """
 
@@ -19,10 +19,10 @@ _SECONDS = 0.5  # for processes that start others faster than they are killed
 _STOP_SECONDS = 0.2  # for the runner to stop; one that its own step traces never does
 
 
-def end_descendants(runner: int) -> bool:
-    """Kill what a child of ours started, and leave it stopped; say whether surely none is left."""
-    # Stopped, it can neither start more nor react to the end of what it started, and it is still
-    # the one to which orphans fall.
+def end_runner_descendants(runner: int) -> bool:
+    """Stop a runner of this worker and kill its descendants; true if certainly none is left."""
+    # Stopped, it can neither start more processes nor react to their end, and it still adopts
+    # orphans.
     stopped = _stop(runner)
     deadline = time.monotonic() + _SECONDS
     while (found := _descendants(runner)) and time.monotonic() < deadline:
@@ -32,7 +32,7 @@ def end_descendants(runner: int) -> bool:
 
 
 def end_foreign(runners: Sequence[int], homes: Sequence[Path]) -> None:
-    """End runners that are not children of ours, and all that they and others with these folders started.
+    """End runners that are not children of this process, and every process with one of these folders as HOME.
 
     All at once: the list of processes is walked a few times, however many runners there are.
     """
@@ -50,10 +50,10 @@ def end_foreign(runners: Sequence[int], homes: Sequence[Path]) -> None:
 
 
 def end_strays(*homes: Path) -> None:
-    """Kill what dead runners left: not below them any more, but with their environment."""
+    """Kill processes that dead runners left: no longer descendants, but with their environment."""
     deadline = time.monotonic() + _SECONDS
     quiet = 0
-    # One that starts another and ends while the list is walked is not found, nor is the other: so none twice.
+    # A process that forks and ends while the list is walked hides its child: so two walks must find none.
     while quiet < 2:
         _kill(found := list(_strays(*homes)))
         quiet = 0 if found and time.monotonic() < deadline else quiet + 1
@@ -80,7 +80,7 @@ def _descendants(runner: int) -> list[psutil.Process]:
 
 
 def _below(roots: Set[int]) -> list[psutil.Process]:
-    """All that runs below these processes, by one walk."""
+    """Return all running descendants of these processes, by one walk."""
     children: dict[int, list[psutil.Process]] = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -94,7 +94,7 @@ def _below(roots: Set[int]) -> list[psutil.Process]:
 def _strays(*homes: Path) -> Iterator[psutil.Process]:
     wanted = {str(home) for home in homes}
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):  # gone, or somebody else's
+        with contextlib.suppress(psutil.Error, OSError):  # gone, or another user's
             if process.environ().get("HOME") in wanted:
                 yield process
 

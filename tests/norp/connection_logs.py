@@ -1,26 +1,26 @@
-"""Far sides of the tests' own, and the books that they keep: every connection that ever was, not only those seen."""
+"""Logs of the tests' own servers: every connection that ever was, not only those that the watcher saw."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 from uuid import UUID
 
-from orchestrator.norp.far_sides import FarSide, Link, Look
+from orchestrator.norp.observed_servers import ObservedServer, OpenConnection, ServerSnapshot
 from tests.customer import Customer
 from tests.recorder import Recorder
 
 
-class Books(Protocol):
-    """What a far side has written down."""
+class ConnectionLog(Protocol):
+    """The connections that a server has logged."""
 
     def opened(self, execution_id: str) -> int:
-        """How many connections of this run there ever were."""
+        """Return how many connections this run ever had."""
 
     def closed(self, execution_id: str) -> int:
-        """How many of them are closed."""
+        """Return how many of them are closed."""
 
 
-class ServerLog:
+class PostgresLog:
     """Of the customer's PostgreSQL."""
 
     def __init__(self, customer: Customer) -> None:
@@ -36,7 +36,7 @@ class ServerLog:
         return sum(what in line for line in self._customer.log_lines(execution_id))
 
 
-class Requests:
+class RequestLog:
     """Of the recording HTTP server."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -52,26 +52,26 @@ class Requests:
         return {request.client_port for request in self._recorder.asked(execution_id)}
 
 
-class RecorderSide:
-    """The recording HTTP server, looked at as the suite looks at others."""
+class ObservedRecorder:
+    """The recording HTTP server, observed as the suite observes others."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    def look(self) -> Look:
+    def snapshot(self) -> ServerSnapshot:
         is_open = self._recorder.open_ports
         asked = [
             request for request in self._recorder.asked("exec_") if request.client_port in is_open
         ]
-        marks = {request.client_port: request.headers["user-agent"] for request in asked}
-        links = [Link(id=str(port), mark=mark, user="") for port, mark in marks.items()]
-        return Look(links=tuple(links), issued=())
+        tags = {request.client_port: request.headers["user-agent"] for request in asked}
+        connections = [OpenConnection(id=str(port), tag=tag, user="") for port, tag in tags.items()]
+        return ServerSnapshot(connections=tuple(connections), credentials=())
 
-    def entries(self, _execution_id: UUID) -> tuple[str, ...]:
+    def keys_of(self, _execution_id: UUID) -> tuple[str, ...]:
         return ()
 
 
 @contextmanager
-def recorder_side(recorder: Recorder) -> Iterator[FarSide]:
-    """Look at it; there is nothing to close."""
-    yield RecorderSide(recorder)
+def observed_recorder(recorder: Recorder) -> Iterator[ObservedServer]:
+    """Observe it; there is nothing to close."""
+    yield ObservedRecorder(recorder)
