@@ -115,7 +115,7 @@ class NodeDescription:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catalogue:
+class NodeCatalogue:
     """The nodes that this runner has."""
 
     nodes: tuple[NodeDescription, ...]
@@ -201,7 +201,7 @@ class Closed:
 
 
 ToRunner = Describe | Open | Run | Cancel | Close | Keepalive
-FromRunner = Catalogue | Ready | Log | Progress | Cost | Resource | StepResult | Closed
+FromRunner = NodeCatalogue | Ready | Log | Progress | Cost | Resource | StepResult | Closed
 Frame = ToRunner | FromRunner
 
 # Frame type to class and the largest payload it may have.
@@ -212,7 +212,7 @@ _FRAMES: dict[int, tuple[type[Frame], int]] = {
     4: (Cancel, _SMALL),
     5: (Close, _SMALL),
     6: (Keepalive, _SMALL),
-    65: (Catalogue, MAX_FRAME),
+    65: (NodeCatalogue, MAX_FRAME),
     66: (Ready, _SMALL),
     67: (Log, _SMALL),
     68: (Progress, _SMALL),

@@ -28,7 +28,6 @@ from isolane.guard import Guard
 from isolane.node import NodeRegistry
 from isolane.protocol import (
     Cancel,
-    Catalogue,
     Close,
     Closed,
     Describe,
@@ -36,6 +35,7 @@ from isolane.protocol import (
     Keepalive,
     Level,
     Log,
+    NodeCatalogue,
     Open,
     ProtocolError,
     Ready,
@@ -93,7 +93,7 @@ class Session:
         match frame:
             case Describe():
                 nodes = tuple(node.description() for node in self._registry)
-                self._stream.send(Catalogue(nodes=nodes, packages=packages, python=python))
+                self._stream.send(NodeCatalogue(nodes=nodes, packages=packages, python=python))
             case Open() if self._execution is None:
                 self._open(frame)
             case Run() if self._execution is not None:

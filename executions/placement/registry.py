@@ -20,7 +20,7 @@ from django.utils import timezone
 from executions.placement.models import Catalogue, Ticket, Worker
 from executions.states import TicketState
 from foundation.errors import Unavailable
-from isolane.protocol import Catalogue as CatalogueFrame
+from isolane.protocol import NodeCatalogue
 from resources.placement import Placement
 from tenants.isolation import Isolation
 from tenants.statement import Statement
@@ -82,7 +82,7 @@ class Offer:
     isolation_levels: frozenset[Isolation]
 
 
-def store_catalogue(frame: CatalogueFrame) -> str:
+def store_catalogue(frame: NodeCatalogue) -> str:
     """Store the nodes that a runner described; returns their version, the hash of the content."""
     nodes = [asdict(node) for node in frame.nodes]
     packages = {**frame.packages, "python": frame.python}

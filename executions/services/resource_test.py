@@ -21,7 +21,7 @@ RESOURCE = "checked"
 def check_resource(
     tenant: TenantRef, name: str, *, requested_by: str, request_id: str = ""
 ) -> Execution:
-    """Submit the run; its only step's output is what the far side says."""
+    """Submit the run; the output of its only step is the answer of the remote server."""
     with tenant_scope(tenant):
         published = publish(check_document(definition(name)))
     return submit(

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isolane.protocol import Catalogue, Cost, Grant, Log, Progress, Resource, Run
+from isolane.protocol import Cost, Grant, Log, NodeCatalogue, Progress, Resource, Run
 from isolane.results import StepResult
 from resources.placement import Placement
 
@@ -98,7 +98,7 @@ class RuntimeBackend(ABC):
         """Say whether this machine can offer this level."""
 
     @abstractmethod
-    def describe(self) -> Catalogue:
+    def describe(self) -> NodeCatalogue:
         """Return the catalogue of its runtimes, or raise RuntimeStartError."""
 
     @abstractmethod

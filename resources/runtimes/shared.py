@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from isolane.protocol import (
-    Catalogue,
     Close,
     Closed,
     Describe,
     Grant,
+    NodeCatalogue,
     Open,
     Ready,
     Resource,
@@ -81,11 +81,11 @@ class SharedBackend(RuntimeBackend):
             return Availability(ok=True)
         return Availability(ok=False, reason="this Python has no os.waitid")
 
-    def describe(self) -> Catalogue:
+    def describe(self) -> NodeCatalogue:
         """Ask a new runner for its catalogue."""
         child = self._spawn()
         try:
-            return child.ask(Describe(), Catalogue, _START_TIMEOUT)
+            return child.ask(Describe(), NodeCatalogue, _START_TIMEOUT)
         finally:
             child.dispose()
 

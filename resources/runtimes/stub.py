@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isolane.protocol import Catalogue, Grant, NodeDescription, Run
+from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import Code, StepResult
 from resources.placement import Placement
 from resources.runtimes.base import (
@@ -56,12 +56,12 @@ class StubBackend(RuntimeBackend):
         """Return that it is always available."""
         return Availability(ok=True)
 
-    def describe(self) -> Catalogue:
+    def describe(self) -> NodeCatalogue:
         """Return the script's nodes; unless described, they take any parameters."""
         nodes = tuple(
             self._descriptions.get(name, _description(name)) for name in sorted(self.script)
         )
-        return Catalogue(nodes=nodes, packages={}, python="stub")
+        return NodeCatalogue(nodes=nodes, packages={}, python="stub")
 
     def start(
         self,

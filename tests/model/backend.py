@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from isolane.protocol import Catalogue, Grant, NodeDescription, Run
+from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import StepResult
 from resources.placement import Placement
 from resources.runtimes.base import (
@@ -32,7 +32,7 @@ class ScriptedBackend(RuntimeBackend):
         """Memory is always there."""
         return Availability(ok=True)
 
-    def describe(self) -> Catalogue:
+    def describe(self) -> NodeCatalogue:
         """Two nodes that can give every guarantee."""
         nodes = tuple(
             NodeDescription(
@@ -40,7 +40,7 @@ class ScriptedBackend(RuntimeBackend):
             )
             for name in (MEND, WORK)
         )
-        return Catalogue(nodes=nodes, packages={}, python="scripted")
+        return NodeCatalogue(nodes=nodes, packages={}, python="scripted")
 
     def start(
         self,

@@ -3,7 +3,7 @@
 from executions.placement.registry import store_catalogue
 from executions.services.publishing import publish
 from executions.submission.submit import RunRequest, submit
-from isolane.protocol import Catalogue, NodeDescription
+from isolane.protocol import NodeCatalogue, NodeDescription
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 
 NODES = ("shop.fetch_order", "shop.price", "shop.charge", "shop.ship")
@@ -25,7 +25,7 @@ def offer_nodes() -> str:
         for name in NODES
     )
     with platform_scope():
-        return store_catalogue(Catalogue(nodes=nodes, packages={}, python="3.11"))
+        return store_catalogue(NodeCatalogue(nodes=nodes, packages={}, python="3.11"))
 
 
 def publish_order(*tenants: TenantRef) -> None:

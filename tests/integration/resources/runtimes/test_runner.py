@@ -13,12 +13,12 @@ import pytest
 import isolane
 from isolane.protocol import (
     Cancel,
-    Catalogue,
     Close,
     Closed,
     Describe,
     Frame,
     Keepalive,
+    NodeCatalogue,
     Open,
     Ready,
 )
@@ -79,7 +79,7 @@ def talk(stream: Stream, *frames: Frame) -> list[Frame]:
 def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
     stream, _ = spawn()
     (catalogue,) = talk(stream, Describe())
-    assert isinstance(catalogue, Catalogue)
+    assert isinstance(catalogue, NodeCatalogue)
     assert [node.name for node in catalogue.nodes] == [
         "cache.delete", "cache.get", "cache.set", "data.map", "data.set", "flow.sleep", "http.request",
         "human.approval", "llm.chat", "resources.check", "sql.query",
@@ -168,7 +168,7 @@ def test_entry_points_are_loaded_with_the_version_of_what_they_came_with(
     install(tmp_path, value)
     stream, _ = spawn("--path", str(tmp_path))
     (catalogue,) = talk(stream, Describe())
-    assert isinstance(catalogue, Catalogue)
+    assert isinstance(catalogue, NodeCatalogue)
     assert "plug.in" in [node.name for node in catalogue.nodes]
     assert catalogue.packages["acme-plugged"] == "4.2"
 
