@@ -44,14 +44,20 @@ def servers() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(servers: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """Migrate, and make the two standing tenants; in place of pytest-django's own test database."""
+    """Migrate, and make the two standing tenants; in place of pytest-django's own test database.
+
+    From then on PostgreSQL refuses every change of state that is not in `executions.states`.
+    """
     with django_db_blocker.unblock():
         from orchestrator.celery import app
         from tenants.provisioning import migrate
+        from tests import transition_guard
         from tests.factories import make_tenant
 
         app.set_default()
         assert migrate() == []
+        with as_superuser() as connection:
+            transition_guard.install(connection)
         for schema in STANDING_TENANTS:
             make_tenant(schema, trusted=True)
 
@@ -68,7 +74,14 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 
         for connection in connections.all(initialized_only=True):
             connection.close()
+        from tests.transition_guard import was_refused
+
+        with as_superuser() as server:
+            refused = was_refused(server)
     wipe()
+    assert not refused, (
+        "a change of state that executions.states does not allow; PostgreSQL's log says which"
+    )
 
 
 @pytest.fixture
@@ -134,8 +147,13 @@ def recorder() -> Iterator[Recorder]:
 @pytest.fixture
 def superuser(servers: None) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
     """A look from the server's side, past every policy."""
-    with psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True) as connection:
+    with as_superuser() as connection:
         yield connection
+
+
+def as_superuser() -> "psycopg.Connection[tuple[object, ...]]":
+    """Connect past every policy; each statement is committed by itself."""
+    return psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True)
 
 
 def _empty(cache: "redis.Redis") -> None:
@@ -147,7 +165,7 @@ def _empty(cache: "redis.Redis") -> None:
 
 def wipe() -> None:
     """Leave the standing tenants with nothing in them."""
-    with psycopg.connect(SERVERS.superuser_url, dbname="isolane", autocommit=True) as connection:
+    with as_superuser() as connection:
         rows = connection.execute(
             "SELECT id, schema_name FROM tenants_tenant ORDER BY id"
         ).fetchall()

@@ -70,6 +70,7 @@ def test_a_run_that_has_ended_with_something_left_is_counted_and_listed(
     held(acme, run, 2, Disposition.OPEN, "the remote server is away")
     assert program(acme).get("/api/v1/executions/unclean").json() == {"total": 0, "results": []}
     with tenant_scope(acme):
+        Execution.objects.filter(pk=run).update(state=ExecutionState.RUNNING)
         Execution.objects.filter(pk=run).update(
             state=ExecutionState.SUCCEEDED, outcome=ExecutionState.SUCCEEDED, finished_at=AT
         )

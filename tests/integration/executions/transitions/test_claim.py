@@ -190,6 +190,7 @@ def test_a_step_to_be_tried_again_says_how_long_to_wait_and_what_failed(
     acme: TenantRef, placement: Placement, state: StepState
 ) -> None:
     with tenant_scope(acme):
+        Step.objects.filter(path="one").update(state=StepState.RUNNING)
         Step.objects.filter(path="one").update(
             state=state,
             attempt=2,

@@ -15,6 +15,7 @@ from tenants.scope import TenantRef, tenant_scope
 from tests.integration.executions.api.runs import offer_nodes, publish_order, submit_order
 from tests.integration.orchestrator.cli.conftest import Isolane
 from tests.integration.orchestrator.cli.test_runs import key_of
+from tests.transition_guard import Server, unguarded
 
 DATA = "hunter2"
 
@@ -71,9 +72,15 @@ def test_without_a_key_states_and_codes_are_shown_and_no_data(isolane: Isolane, 
     [("queued", "", True), ("running", "TIMEOUT", False), ("running", "", False)],
 )
 def test_a_message_is_shown_while_it_is_the_platforms_own(
-    isolane: Isolane, run: str, acme: TenantRef, state: str, code: str, shown: bool
+    isolane: Isolane,
+    run: str,
+    acme: TenantRef,
+    superuser: Server,
+    state: str,
+    code: str,
+    shown: bool,
 ) -> None:
-    with tenant_scope(acme):
+    with unguarded(superuser, acme.schema), tenant_scope(acme):
         Execution.objects.update(state=state, finished_at=None, code=code, outputs=None)
     body = json.loads(isolane("executions", "show", run, "--tenant", "acme").stdout)
     assert ("message" in body) is shown
@@ -130,7 +137,7 @@ def test_logs_are_printed_and_cannot_steer_the_terminal(
 
 
 def test_logs_are_followed_until_the_run_has_ended(
-    isolane: Isolane, run: str, acme: TenantRef, monkeypatch: pytest.MonkeyPatch
+    isolane: Isolane, run: str, acme: TenantRef, superuser: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def go_on(_: float) -> None:
         StepLog.objects.create(
@@ -143,7 +150,7 @@ def test_logs_are_followed_until_the_run_has_ended(
         with tenant_scope(acme):
             go_on(seconds)
 
-    with tenant_scope(acme):
+    with unguarded(superuser, acme.schema), tenant_scope(acme):
         Execution.objects.update(state="running", finished_at=None)
     monkeypatch.setattr("orchestrator.cli.commands.executions.time.sleep", sleep)
     followed = isolane(

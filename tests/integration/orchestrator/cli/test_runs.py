@@ -98,6 +98,8 @@ def test_a_run_that_is_followed_shows_what_it_gives_back(
 ) -> None:  # fmt: skip
     def run(**_: object) -> None:
         with tenant_scope(acme):
+            Step.objects.filter(state="pending").update(state="running")
+            Execution.objects.filter(state="queued").update(state="running")
             Step.objects.filter(path="fetch").update(state=state, output={"order": 7})
             Step.objects.filter(path="ship").update(state=state, output={"parcel": "ü"})
             Execution.objects.update(state=state, finished_at=timezone.now(), outputs=outputs)

@@ -145,6 +145,8 @@ def test_a_run_and_its_steps_are_read_as_of_one_moment(
 
 def _end_all(tenant: TenantRef) -> None:
     with tenant_scope(tenant):
+        Execution.objects.update(state="running")
+        Step.objects.update(state="running")
         Execution.objects.update(state="succeeded", finished_at=timezone.now())
         Step.objects.update(state="succeeded")
     connection.close()
@@ -153,6 +155,7 @@ def _end_all(tenant: TenantRef) -> None:
 def test_what_a_step_shows(order: str, acme: TenantRef, globex: TenantRef) -> None:
     run = submit_order(acme)
     with tenant_scope(acme):
+        Step.objects.filter(path="fetch").update(state="running")
         Step.objects.filter(path="fetch").update(
             state="succeeded", attempt=2, inputs={"order_id": 7}, output={"n": 1},
             code="TIMEOUT", message="too slow", cause="recovered",

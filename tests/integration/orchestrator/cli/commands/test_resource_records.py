@@ -23,6 +23,7 @@ def test_what_others_wrote_is_shown_as_text(isolane: Isolane, acme: TenantRef, f
         ResourceRecord.objects.create(
             execution_id=run, epoch=1, name="db", opened_at=AT, **{**said, field: STEERING}
         )
+        Execution.objects.filter(pk=run).update(state=ExecutionState.RUNNING)
         Execution.objects.filter(pk=run).update(
             state=ExecutionState.SUCCEEDED, outcome=ExecutionState.SUCCEEDED, finished_at=AT
         )
