@@ -73,14 +73,14 @@ def _after(owner: Any, name: str, strike: Callable[[], None], when: Callable[...
 
 def _plant() -> None:
     from executions.semantics.attempt_output import AttemptOutput
-    from executions.worker.links import closing, runner, step_runner
+    from executions.worker.links import claiming, closing, runner, step_runner
     from resources.runtimes.shared import SharedRuntime
     from resources.runtimes.supervision import Supervision
 
     kill, stop = Point().reached, Stop().reached
     faults: dict[str, Callable[[], None]] = {
-        "before the claim": lambda: _before(runner, "claim_step", kill, _first_claim),
-        "after the claim": lambda: _after(runner, "claim_step", kill, _first_claim),
+        "before the claim": lambda: _before(claiming, "claim_step", kill, _first_claim),
+        "after the claim": lambda: _after(claiming, "claim_step", kill, _first_claim),
         "in the middle of the effect": lambda: _before(AttemptOutput, "hear", kill, _always),
         "after the effect": lambda: _before(
             step_runner, "write_checkpoint", kill, _first_checkpoint
@@ -98,7 +98,7 @@ def _plant() -> None:
         "stopped before OPEN": lambda: _before(SharedRuntime, "open", stop, _always),
         "stopped before RUN": lambda: _before(Supervision, "_send", stop, _always),
         "messages": _mishandle_messages,
-        "cancels": lambda: _cancel(runner, step_runner),
+        "cancels": lambda: _cancel(claiming, runner, step_runner),
     }
     faults[FAULT]()
 
@@ -175,7 +175,7 @@ def _mishandle_messages() -> None:
     LaneChannel._put = put  # type: ignore[method-assign]  # planted
 
 
-def _cancel(runner: Any, step_runner: Any) -> None:
+def _cancel(claiming: Any, runner: Any, step_runner: Any) -> None:
     """Somebody cancels at a moment that the step's name says."""
     from executions.placement.run_scope import run_scope
     from executions.submission.cancel import request_cancel
@@ -184,7 +184,7 @@ def _cancel(runner: Any, step_runner: Any) -> None:
         with run_scope(placement.tenant_id):
             request_cancel(placement.execution_id, actor="somebody")
 
-    claim, run, write = runner.claim_step, runner.LinkRunner.run, step_runner.write_checkpoint
+    claim, run, write = claiming.claim_step, runner.LinkRunner.run, step_runner.write_checkpoint
 
     def claim_step(placement: Any, path: str, **options: Any) -> Any:
         if path == "before_claim":
@@ -206,7 +206,7 @@ def _cancel(runner: Any, step_runner: Any) -> None:
             cancel(placement)
         return write(placement, record, *args, **options)
 
-    runner.claim_step, runner.LinkRunner.run, step_runner.write_checkpoint = (
+    claiming.claim_step, runner.LinkRunner.run, step_runner.write_checkpoint = (
         claim_step,
         run_link,
         write_checkpoint,
