@@ -13,7 +13,7 @@ from tenants.statement import Statement
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("tenants", "resources", "executions", "orchestrator")
 WRITTEN = re.compile(r"^\w+ = (?:Settling)?Statement\(", re.MULTILINE)
-PARTS = ("logs", "costs", "variables", "outputs", "asks", "claims", "held")
+PARTS = ("logs", "costs", "variables", "outputs", "asks", "claims", "tracked")
 
 
 def modules_with_statements() -> list[ModuleType]:

@@ -19,8 +19,8 @@ from executions.transitions.checkpoint_statement import (
 )
 from executions.transitions.claim import Claim, ClaimRow, claim_of
 from executions.transitions.fence import fetch_repeatedly
-from executions.transitions.ledger import tracked_as_json
 from executions.transitions.log_lines import line_columns
+from executions.transitions.record_parts import tracked_as_json
 from resources.placement import Placement
 
 
@@ -51,7 +51,7 @@ def write_checkpoint(
     parameters = {**placement.parameters(), **_decision(decided), **_record(record)}
     parameters |= {"claims": bool(claim_next_for), "worker": claim_next_for}
     if tracked:
-        parameters["held"] = tracked_as_json(tracked)
+        parameters["tracked"] = tracked_as_json(tracked)
     statement = checkpoint_statement(
         logs=bool(record.lines),
         costs=bool(record.costs),
@@ -59,7 +59,7 @@ def write_checkpoint(
         outputs=record.outputs is not None,
         asks=bool(record.question),
         claims=bool(claim_next_for),
-        held=bool(tracked),
+        tracked=bool(tracked),
     )
     asked_at = time.monotonic()
     # After a lost connection an earlier try may have been written: then our own token is found.

@@ -9,8 +9,8 @@ from executions.transitions.claim import MAY_BE_CLAIMED
 from executions.transitions.events import EVENT_COUNT, EVENTS
 from executions.transitions.fence import FENCE, FENCE_PARAMETERS, LOCKED_RUN
 from executions.transitions.guards import may_become
-from executions.transitions.ledger import HELD
 from executions.transitions.log_lines import INSERTED_LINES, LINE_PARAMETERS
+from executions.transitions.record_parts import TRACKED_RECORDS
 from tenants.statement import Statement, compose
 
 _MAY_END = may_become(
@@ -121,7 +121,7 @@ _PARAMETERS = {
     "outputs": ("outputs",),
     "asks": ("question",),
     "claims": ("worker",),
-    "held": ("held",),
+    "tracked": ("tracked",),
 }
 
 
@@ -132,7 +132,14 @@ _PARAMETERS = {
 # Returns: the new version, what was spent this month, the claim of the next step; no row if it is refused.
 @functools.cache
 def checkpoint_statement(
-    *, logs: bool, costs: bool, variables: bool, outputs: bool, asks: bool, claims: bool, held: bool
+    *,
+    logs: bool,
+    costs: bool,
+    variables: bool,
+    outputs: bool,
+    asks: bool,
+    claims: bool,
+    tracked: bool,
 ) -> Statement[CheckpointRow]:
     """Compose the checkpoint: most steps say, cost and set nothing, and what does not happen is not even planned."""
     wanted = {
@@ -142,7 +149,7 @@ def checkpoint_statement(
         "outputs": outputs,
         "asks": asks,
         "claims": claims,
-        "held": held,
+        "tracked": tracked,
     }
     parts = [
         FENCE,
@@ -154,7 +161,7 @@ def checkpoint_statement(
         EVENTS,
         INSERTED_LINES if logs else "",
         _COSTS if costs else "",
-        HELD.removeprefix(", ") if held else "",
+        TRACKED_RECORDS if tracked else "",
     ]
     then = [
         "SELECT run.version",

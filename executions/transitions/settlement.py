@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from executions.semantics.resource_tracker import TrackedResource
-from executions.transitions.ledger import HELD, SETTLED, tracked_as_json
+from executions.transitions.record_parts import (
+    REVOKED_CREDENTIALS,
+    SWEPT_RECORDS,
+    TRACKED_RECORDS,
+    tracked_as_json,
+)
 from tenants.statement import RowT, Statement, compose
 
-SETTLEMENT_PARAMETERS = ("held", "held_ids", "revoked")
+SETTLEMENT_PARAMETERS = ("tracked", "tracked_ids", "revoked")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +37,7 @@ class SettlingStatement(Generic[RowT]):
         self.alone = Statement(name, compose(*parts, then=then), parameters=parameters, row=row)
         self.settling = Statement(
             f"{name}_and_settle",
-            compose(*parts, HELD.removeprefix(", "), SETTLED.removeprefix(", "), then=then),
+            compose(*parts, TRACKED_RECORDS, REVOKED_CREDENTIALS, SWEPT_RECORDS, then=then),
             parameters={*parameters, *SETTLEMENT_PARAMETERS},
             row=row,
         )
@@ -42,8 +47,8 @@ class SettlingStatement(Generic[RowT]):
         if settlement is None:
             return self.alone.fetch(parameters)
         settled = {
-            "held": tracked_as_json(settlement.tracked),
-            "held_ids": [resource.resource_id for resource in settlement.tracked],
+            "tracked": tracked_as_json(settlement.tracked),
+            "tracked_ids": [resource.resource_id for resource in settlement.tracked],
             "revoked": list(settlement.revoked),
         }
         return self.settling.fetch({**parameters, **settled})
