@@ -26,12 +26,12 @@ def cache_set(
     value: Any,
     ttl_s: Annotated[float, Limits(above=0, maximum=366 * 86_400.0)] | None = None,
 ) -> dict[str, Any]:
-    """Store a value under a key, for ttl_s or the definition's default, and no longer than the run is placed."""
+    """Keep a value under a key, as long as ttl_s or the definition says, and no longer than the run is placed."""
     ctx.resource(resource).set(key, value, ttl_s=ttl_s)
     return {"key": key}
 
 
 @node("cache.delete", idempotent=True)
 def cache_delete(ctx: NodeContext, *, resource: Name, key: Key) -> dict[str, Any]:
-    """Delete a key; returns whether it existed."""
+    """Delete a key; says whether it was there."""
     return {"deleted": bool(ctx.resource(resource).delete(key))}

@@ -17,7 +17,7 @@ def resources_check(
     resource: Annotated[str, Uses()],
     hold_s: Annotated[float, Limits(minimum=0, maximum=30)] = 0.0,
 ) -> dict[str, Any]:
-    """Open a resource, ask its remote server for a sign of life, and hold it for a while."""
+    """Open a resource, ask its far side for a sign of life, and hold it for a while."""
     answer = ctx.check_resource(resource)
     handle_id = ctx.resource_id(resource)
     until = time.monotonic() + hold_s
