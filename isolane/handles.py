@@ -1,12 +1,13 @@
 """The handles of one context: opened on first use, shared, disposed of in reverse order.
 
-Timing: opening takes as long as the remote server does; each disposal has its own timeout, then it is abandoned.
-Model: any thread may ask; one lock per definition and scope, so that different ones open at the same time. Eager
-handles are opened, and all handles are disposed of, in helper threads that are waited for.
-Guarantee: one handle per definition and scope, and a new one only when that one is known to be broken; each is disposed
-of once, also one that was opened too late; no error contains a secret of a grant.
-Failure: a handle that cannot be opened is a StepError, and is tried again on the next request; a disposal that fails or
-hangs stops no other, and is reported.
+Timing: opening takes as long as the remote server does; each disposal has its own timeout, then it is
+  abandoned.
+Model: any thread may ask; one lock per definition and scope, so that different ones open at the same time.
+  Eager handles are opened, and all handles are disposed of, in helper threads that are waited for.
+Guarantee: one handle per definition and scope, and a new one only when that one is known to be broken; each
+  is disposed of once, also one that was opened too late; no error contains a secret of a grant.
+Failure: a handle that cannot be opened is a StepError, and is tried again on the next request; a disposal
+  that fails or hangs stops no other, and is reported.
 """
 
 import contextlib

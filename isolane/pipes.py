@@ -2,10 +2,10 @@
 
 Timing: a daemon thread reads output as it comes; `drain` reads what is in the pipes and never waits for more.
 Model: from `install` on; a reader holds the lock until its output is emitted.
-Guarantee: output that was written before `drain` is emitted when it returns. Nothing here keeps the process from
-ending, and a program that keeps a pipe open blocks nothing.
-Failure: a pipe that ended or was closed is no longer read; code that fills a pipe while it holds the GIL blocks until
-it is killed.
+Guarantee: output that was written before `drain` is emitted when it returns. Nothing here keeps the process
+  from ending, and a program that keeps a pipe open blocks nothing.
+Failure: a pipe that ended or was closed is no longer read; code that fills a pipe while it holds the GIL
+  blocks until it is killed.
 """
 
 import codecs

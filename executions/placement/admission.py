@@ -1,7 +1,9 @@
 """Admission: gives free slots to waiting runs. Runs in any process, as the platform.
 
-Timing: request-time and background-worker. Model: sync.
-Guarantee: at-least-once; no wake-up is lost, since the holder of the lock reads the dirty counter again afterwards.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: at-least-once; no wake-up is lost, since the holder of the lock reads the dirty counter again
+  afterwards.
 Failure: bubble; a placement that is committed but not sent is sent by the loop of its worker.
 """
 

@@ -1,7 +1,9 @@
 """From a placement to messages: one link per remaining step, every one routed to the lane.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: best-effort; the message is a wake-up, the row the
-truth. Failure: a chain that could not be sent is sent again by the worker that holds the placement.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: best-effort; the message is a wake-up, the row the truth.
+Failure: a chain that could not be sent is sent again by the worker that holds the placement.
 """
 
 import logging

@@ -1,8 +1,10 @@
 """Dispatch: place waiting runs and send their chains.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: at-least-once; a placement that is not sent is sent
-by the worker that holds it. Failure: the broker's errors are logged and swallowed, since the row is the truth; so are
-the database's at request-time.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: at-least-once; a placement that is not sent is sent by the worker that holds it.
+Failure: the broker's errors are logged and swallowed, since the row is the truth; so are the database's at
+  request-time.
 """
 
 import json

@@ -1,6 +1,8 @@
 """The registry of worker boots: their leases, what they offer, what they hold. Called as the platform.
 
-Timing: background-worker. Model: sync. Guarantee: a lease is renewed on the database's clock, or not at all.
+Timing: background-worker.
+Model: sync.
+Guarantee: a lease is renewed on the database's clock, or not at all.
 Failure: bubble; no row back from a renewal means that another worker has ended this boot.
 """
 

@@ -1,6 +1,8 @@
 """Giving up a credential that cannot be revoked: its server is gone for good, or our login was withdrawn.
 
-Timing: request-time. Model: sync. Guarantee: exactly-once; it leaves the ledger, record and audit name the actor.
+Timing: request-time.
+Model: sync.
+Guarantee: exactly-once; it leaves the ledger, record and audit name the actor.
 Failure: bubble, as an IsolaneError with code and field.
 """
 

@@ -1,7 +1,10 @@
 """Answering what a run asks a person, and ending what nobody has answered. Services write tickets and never publish.
 
-Timing: request-time, and background-worker for what expires. Model: sync. Guarantee: exactly-once; of many answers one
-statement lets one through, and the same answer again is found to be given. Failure: bubble, as an IsolaneError.
+Timing: request-time, and background-worker for what expires.
+Model: sync.
+Guarantee: exactly-once; of many answers one statement lets one through, and the same answer again is found to
+  be given.
+Failure: bubble, as an IsolaneError.
 """
 
 import json

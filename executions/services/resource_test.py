@@ -1,7 +1,9 @@
 """Trying a tenant's definition out: an ordinary run that opens it, asks for a sign of life and disposes of it.
 
-Timing: request-time; the run itself happens in a worker's runtime, never here. Model: sync.
-Guarantee: as any submission's. Failure: bubble, as an IsolaneError with code and field.
+Timing: request-time; the run itself happens in a worker's runtime, never here.
+Model: sync.
+Guarantee: as any submission's.
+Failure: bubble, as an IsolaneError with code and field.
 """
 
 from typing import Any

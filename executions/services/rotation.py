@@ -1,7 +1,9 @@
 """Bringing all that is sealed, of every tenant, under the newest key.
 
-Timing: request-time, from a command. Model: sync; a tenant after the other. Guarantee: idempotent, as
-resources.services.rotation. Failure: bubble, but for a tenant that is dropped meanwhile; a second run goes on.
+Timing: request-time, from a command.
+Model: sync; a tenant after the other.
+Guarantee: idempotent, as resources.services.rotation.
+Failure: bubble, but for a tenant that is dropped meanwhile; a second run goes on.
 """
 
 from collections.abc import Iterator

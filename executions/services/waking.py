@@ -1,7 +1,10 @@
 """Waking what waits for a time, and ending questions whose time is over.
 
-Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; a wake-up happens once, since it deletes
-its row in the statement that queues the run. Failure: what cannot be woken is logged and tried again a minute later.
+Timing: background-worker, in the tick.
+Model: sync.
+Guarantee: at-least-once; a wake-up happens once, since it deletes its row in the statement that queues the
+  run.
+Failure: what cannot be woken is logged and tried again a minute later.
 """
 
 import logging

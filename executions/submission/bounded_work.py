@@ -1,8 +1,10 @@
 """The one place where requests work on what a caller wrote: without a connection, and not many at once.
 
-Timing: request-time, and background-worker where the same services run. Model: sync.
-Guarantee: inside the block no statement can be sent, and the scope is as before after it; how long the work may take is
-bounded by `executions.blueprints.work`. Failure: TooManyChecks if no place came free in time.
+Timing: request-time, and background-worker where the same services run.
+Model: sync.
+Guarantee: inside the block no statement can be sent, and the scope is as before after it; how long the work
+  may take is bounded by `executions.blueprints.work`.
+Failure: TooManyChecks if no place came free in time.
 """
 
 import time

@@ -1,7 +1,9 @@
 """Idempotency keys that were committed, remembered in Redis in front of PostgreSQL, whose constraint decides.
 
-Timing: request-time. Model: sync. Guarantee: best-effort; a key may be forgotten at any moment, so an answer only says
-where to look first. Failure: fails open; Redis away, slow or talking nonsense means NEW and is never an error.
+Timing: request-time.
+Model: sync.
+Guarantee: best-effort; a key may be forgotten at any moment, so an answer only says where to look first.
+Failure: fails open; Redis away, slow or talking nonsense means NEW and is never an error.
 """
 
 import hashlib

@@ -1,7 +1,10 @@
 """Submit a run. Services write tickets and never publish.
 
-Timing: request-time. Model: sync. Guarantee: exactly-once; one statement writes run and ticket, or neither, and of two
-submissions with the same idempotency key one is written. Failure: bubble, as an IsolaneError with code and field.
+Timing: request-time.
+Model: sync.
+Guarantee: exactly-once; one statement writes run and ticket, or neither, and of two submissions with the same
+  idempotency key one is written.
+Failure: bubble, as an IsolaneError with code and field.
 """
 
 import json

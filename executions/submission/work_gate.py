@@ -1,7 +1,9 @@
 """How many checks are done at once: one of each tenant, and a few in all.
 
-Timing: request-time; a thread waits for its turn for a bounded time, without a connection. Model: sync, any thread.
-Guarantee: a freed place goes to the tenant that has waited longest, so no tenant takes all places or all turns.
+Timing: request-time; a thread waits for its turn for a bounded time, without a connection.
+Model: sync, any thread.
+Guarantee: a freed place goes to the tenant that has waited longest, so no tenant takes all places or all
+  turns.
 Failure: TooManyChecks, when no turn came in time.
 """
 

@@ -3,7 +3,8 @@
 Timing: an answer, streamed or whole, comes within the client's timeout for a request.
 Model: blocking, in the calling thread.
 Guarantee: a returned answer is complete; `on_text` has had the pieces that came before a failure.
-Failure: a StepError: 429 is RATE_LIMIT_ERROR; 5xx, broken connections and a stream that ends early are TRANSIENT_ERROR.
+Failure: a StepError: 429 is RATE_LIMIT_ERROR; 5xx, broken connections and a stream that ends early are
+  TRANSIENT_ERROR.
 """
 
 import contextlib

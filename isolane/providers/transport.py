@@ -1,11 +1,13 @@
 """The transport of an HTTP client: to the base URL's origin only, within one timeout, retried only if safe.
 
-Timing: a request, all its tries and the last byte of its answer share one timeout; up to 2 s pass between two tries.
+Timing: a request, all its tries and the last byte of its answer share one timeout; up to 2 s pass between two
+  tries.
 Model: blocking, in the calling thread; safe from any number of threads.
-Guarantee: nothing goes to another scheme, host or port, so no redirect carries credentials away. A request that may
-have had an effect is not sent twice: only methods in `retried` are, and only after a broken connection, 502, 503 or
-504. Failure: httpx's errors; another origin is a StepError with POLICY_VIOLATION. When tries or time are over, the last
-answer or error stands.
+Guarantee: nothing goes to another scheme, host or port, so no redirect carries credentials away. A request
+  that may have had an effect is not sent twice: only methods in `retried` are, and only after a broken
+  connection, 502, 503 or 504.
+Failure: httpx's errors; another origin is a StepError with POLICY_VIOLATION. When tries or time are over, the
+  last answer or error stands.
 """
 
 import ssl

@@ -2,12 +2,12 @@
 
 Timing: starting returns before the runner has imported its packages; kill waits for the end.
 Model: exec'd with a clean environment as leader of its own session, never forked from the worker.
-Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all processes that
-it started, in whatever session, end with it. Ending it never raises.
-Failure: an error while it is ended is logged and does not stop the rest. If the worker dies,
-the stream ends and the runner kills its descendants and its own process group; the folder is swept
-by the next worker. A parent-death signal would not work: it fires when the *thread* that started the
-process ends, and the worker's threads come and go.
+Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all processes that it
+  started, in whatever session, end with it. Ending it never raises.
+Failure: an error while it is ended is logged and does not stop the rest. If the worker dies, the stream ends
+  and the runner kills its descendants and its own process group; the folder is swept by the next worker. A
+  parent-death signal would not work: it fires when the *thread* that started the process ends, and the
+  worker's threads come and go.
 """
 
 import contextlib

@@ -2,11 +2,11 @@
 
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
 Model: a pool per backend (`resources.runtimes.pool`), used from any thread.
-Guarantee: a runner is reused only after a clean teardown, with all handles reported closed and an
-empty folder, and only for the tenant that it was started for: changes of a step to Python's own
-state stay within that tenant.
-Failure: a runner that was killed, died or left something behind is ended, and its slot is freed, whatever goes wrong
-meanwhile.
+Guarantee: a runner is reused only after a clean teardown, with all handles reported closed and an empty
+  folder, and only for the tenant that it was started for: changes of a step to Python's own state stay within
+  that tenant.
+Failure: a runner that was killed, died or left something behind is ended, and its slot is freed, whatever
+  goes wrong meanwhile.
 """
 
 import contextlib

@@ -2,7 +2,8 @@
 
 Timing: background-worker.
 Model: sync (prefork).
-Guarantee: at-least-once; a message is acknowledged after its task, and the guarded update ignores a duplicate.
+Guarantee: at-least-once; a message is acknowledged after its task, and the guarded update ignores a
+  duplicate.
 Failure: a lost message is not sent again.
 """
 

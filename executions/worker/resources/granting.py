@@ -1,10 +1,11 @@
 """The grants of a placement: each resource that its blueprint declares, resolved and issued.
 
-Timing: background-worker, while a context opens. Model: sync; each remote server has a few seconds to answer.
-Guarantee: credentials are committed to the ledger, fenced, before they are made. Secrets are resolved for declared
-resources only, and known to the run's masker before anything else knows them.
-Failure: ResourceNotGranted carries the code that the step fails with, PlacementOver means that it must not even fail;
-what was issued is revoked with the context.
+Timing: background-worker, while a context opens.
+Model: sync; each remote server has a few seconds to answer.
+Guarantee: credentials are committed to the ledger, fenced, before they are made. Secrets are resolved for
+  declared resources only, and known to the run's masker before anything else knows them.
+Failure: ResourceNotGranted carries the code that the step fails with, PlacementOver means that it must not
+  even fail; what was issued is revoked with the context.
 """
 
 from collections.abc import Mapping, Sequence
