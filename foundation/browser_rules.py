@@ -2,8 +2,7 @@
 
 Timing: request-time.
 Model: sync.
-Guarantee: deterministic; every response of Django has a policy, as long as no middleware outside of this one
-  answers.
+Guarantee: deterministic; every response has a policy, unless a middleware outside of this one answers.
 Failure: none of its own.
 """
 

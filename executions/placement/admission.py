@@ -2,8 +2,7 @@
 
 Timing: request-time and background-worker.
 Model: sync.
-Guarantee: at-least-once; no wake-up is lost, since the holder of the lock reads the dirty counter again
-  afterwards.
+Guarantee: at-least-once; the lock's holder reads the dirty counter again, so that no wake-up is lost.
 Failure: bubble; a placement that is committed but not sent is sent by the loop of its worker.
 """
 

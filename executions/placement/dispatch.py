@@ -3,8 +3,7 @@
 Timing: request-time and background-worker.
 Model: sync.
 Guarantee: at-least-once; a placement that is not sent is sent by the worker that holds it.
-Failure: the broker's errors are logged and swallowed, since the row is the truth; so are the database's at
-  request-time.
+Failure: the row is the truth: the broker's errors are logged and swallowed, for requests also the database's.
 """
 
 import json

@@ -2,8 +2,7 @@
 
 Timing: request-time, and background-worker for what expires.
 Model: sync.
-Guarantee: exactly-once; of many answers one statement lets one through, and the same answer again is found to
-  be given.
+Guarantee: exactly-once; one statement lets one answer through; the same answer again changes nothing.
 Failure: bubble, as an IsolaneError.
 """
 

@@ -2,8 +2,7 @@
 
 Timing: background-worker, in the tick.
 Model: sync.
-Guarantee: at-least-once; a wake-up happens once, since it deletes its row in the statement that queues the
-  run.
+Guarantee: at-least-once; the statement that queues a run deletes its wake-up, which thus happens once.
 Failure: what cannot be woken is logged and tried again a minute later.
 """
 

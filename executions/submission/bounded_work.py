@@ -1,9 +1,10 @@
 """The one place where requests work on what a caller wrote: without a connection, and not many at once.
 
+`executions.blueprints.work` bounds the time that the work may take.
+
 Timing: request-time, and background-worker where the same services run.
 Model: sync.
-Guarantee: inside the block no statement can be sent, and the scope is as before after it; how long the work
-  may take is bounded by `executions.blueprints.work`.
+Guarantee: no statement can be sent inside the block; after it the scope is as it was before.
 Failure: TooManyChecks if no place came free in time.
 """
 

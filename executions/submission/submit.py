@@ -2,8 +2,7 @@
 
 Timing: request-time.
 Model: sync.
-Guarantee: exactly-once; one statement writes run and ticket, or neither, and of two submissions with the same
-  idempotency key one is written.
+Guarantee: exactly-once; one statement writes run and ticket, or neither, and once per idempotency key.
 Failure: bubble, as an IsolaneError with code and field.
 """
 

@@ -2,8 +2,7 @@
 
 Timing: request-time; a thread waits for its turn for a bounded time, without a connection.
 Model: sync, any thread.
-Guarantee: a freed place goes to the tenant that has waited longest, so no tenant takes all places or all
-  turns.
+Guarantee: a freed place goes to the tenant that has waited longest, so that no tenant takes all.
 Failure: TooManyChecks, when no turn came in time.
 """
 

@@ -3,8 +3,7 @@
 Timing: starting returns at once; ending waits for the child's own time, then kills.
 Model: sync, for one thread.
 Guarantee: an ended child leaves no descendant.
-Failure: a start that fails is raised; a process that survives its kill is reported, and does not keep others
-  from being ended.
+Failure: a failed start is raised; a process that survives its kill is reported, and the others are ended.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Timing: request-time.
 Model: sync.
-Guarantee: at-least-once; it is marked for deletion first, so that workers and provisioners finish if this
-  terminal stops.
+Guarantee: at-least-once; marked for deletion first: workers and provisioners finish if this terminal stops.
 Failure: bubble; one that is not deleted in time is named.
 """
 

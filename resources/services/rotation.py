@@ -2,10 +2,8 @@
 
 Timing: request-time, from a command.
 Model: sync.
-Guarantee: idempotent; each row is compared and set by itself, so that a value written meanwhile is never
-  overwritten with an older one.
-Failure: values that no key decrypts are counted and left as they are; database errors bubble, and a second
-  run continues.
+Guarantee: idempotent; each row is compared and set, so that a newer value is never overwritten.
+Failure: undecryptable values are counted and kept; database errors bubble, and a second run continues.
 """
 
 from dataclasses import dataclass

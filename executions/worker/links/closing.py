@@ -3,8 +3,7 @@
 Timing: background-worker.
 Model: sync.
 Guarantee: at-least-once; closing twice does nothing the second time.
-Failure: a teardown that fails is logged and stops nothing; a write that fails is repeated by the worker's
-  loop.
+Failure: a failed teardown is logged and stops nothing; a failed write is repeated by the worker's loop.
 """
 
 import logging

@@ -6,8 +6,7 @@ worker would never begin.
 Timing: background-worker, a probe every two seconds.
 Model: sync; the consumer hands a probe to a thread of the pool, as it does with a link.
 Guarantee: best-effort; one lost probe means nothing.
-Failure: while Redis does not answer nothing is known of the lane. Half a minute without a probe ends the
-  worker.
+Failure: half a minute without a probe ends the worker, unless Redis does not answer.
 """
 
 import logging

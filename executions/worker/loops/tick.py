@@ -1,7 +1,6 @@
 """The tick: wake-ups, admission, reaping, stranded runs and deletions, in every worker, one at a time.
 
-Timing: background-worker, in a thread with its own connection: it goes on when all step threads are busy and
-  when Redis is away.
+Timing: background-worker, in a thread with its own connection; neither busy steps nor Redis hold it up.
 Model: sync.
 Guarantee: at-least-once; each part may run twice.
 Failure: logged, tried again.

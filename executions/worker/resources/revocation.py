@@ -3,8 +3,7 @@
 Timing: background-worker, while a context closes.
 Model: sync; each remote server has a few seconds to answer.
 Guarantee: at-least-once.
-Failure: a credential that cannot be revoked now is logged and stays in the ledger, where the sweeper finds
-  it.
+Failure: a credential that cannot be revoked is logged and left to the sweeper, in the ledger.
 """
 
 import logging
