@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class RestRow(NamedTuple):
-    """Where a run goes on, and its blueprint."""
+    """The next step of a run, and its blueprint."""
 
     next_step: str
     content: str
@@ -32,10 +32,10 @@ class RestRow(NamedTuple):
 
 
 # Locks:   nothing.
-# Guard:   run without outcome or time to wait for, and a step is next.
+# Guard:   the run has no outcome and no time to wait for, and a step is next.
 # Writes:  nothing.
 # Events:  none.
-# Returns: where the run goes on; no row if there is nothing to send.
+# Returns: the next step; no row if there is nothing to send.
 REST = Statement(
     "rest_of_chain",
     """
@@ -54,10 +54,10 @@ def admit_and_send(*, bounded: bool = False) -> None:
     and workers admit, too.
     """
     try:
-        with login_scope():  # the caller's own tenant would be in the way of other tenants' runs
+        with login_scope():  # not the caller's tenant: the runs may be other tenants'
             for placement in admit():
                 if not send(placement, timeout=SHORT_TRY_SECONDS if bounded else None):
-                    return  # the broker is away; each try would cost seconds, and the workers send the rest
+                    return  # the broker is away: each try would cost time, and the workers send the rest
     except (OperationalError, InterfaceError) as error:
         if not bounded:
             raise

@@ -1,4 +1,4 @@
-"""The one place where requests work on what a caller wrote: without a connection, and not many at once.
+"""The bounds of work on a caller's documents and values: without a connection, and not many at once.
 
 `executions.blueprints.work` bounds the time that the work may take.
 
@@ -17,7 +17,7 @@ from executions.submission.work_gate import WorkGate
 from tenants.scope import entered, without_connection
 
 GATE = WorkGate()
-# After each millisecond of work, so that a check has at most a quarter of Python's time.
+# Slept after each millisecond of work, so that a check takes at most a quarter of Python's time.
 REST_SECONDS = 0.003
 
 
@@ -25,7 +25,7 @@ REST_SECONDS = 0.003
 def bounded_work() -> Iterator[None]:
     """Work on a document or values of the tenant entered until the block ends.
 
-    Only a check that takes longer than a millisecond needs a place: others are not kept waiting by those that do.
+    Only a check that takes longer than a millisecond needs a place; short ones never wait for long ones.
     """
     with without_connection(), ExitStack() as place, watched(_watch(place)):
         yield
