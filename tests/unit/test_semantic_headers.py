@@ -79,7 +79,7 @@ def example(code: str, **given: str) -> Module:
     return Module(f'"""An example.\n\n{words}\n"""\n{code}', "executions.example")
 
 
-# --- who needs a header
+# --- modules that need a header
 def test_every_file_at_a_boundary_has_a_header() -> None:
     without = {
         name: reasons
