@@ -12,7 +12,7 @@ from django.db.models import TextChoices
 
 
 class ExecutionState(TextChoices):
-    """Where a run stands."""
+    """The states of a run."""
 
     QUEUED = "queued"  # waits for a slot
     RUNNING = "running"  # holds a slot; its first step was claimed
@@ -25,7 +25,7 @@ class ExecutionState(TextChoices):
 
 
 class StepState(TextChoices):
-    """Where a step stands; its row is its checkpoint."""
+    """The states of a step, whose row is its checkpoint."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -38,7 +38,7 @@ class StepState(TextChoices):
 
 
 class TicketState(TextChoices):
-    """Where an execution stands in the queue; it has no ticket once it is terminal."""
+    """The states of a run in the queue; a terminal one has no ticket."""
 
     WAITING = "waiting"  # for a slot
     PLACED = "placed"  # holds a slot on a worker

@@ -1,7 +1,9 @@
 """Headers for browsers and caches: a Content-Security-Policy, and no copies.
 
-Timing: request-time. Model: sync. Guarantee: deterministic; every response of Django has a policy, as long as no
-middleware outside of this one answers. Failure: none of its own.
+Timing: request-time.
+Model: sync.
+Guarantee: deterministic; every response has a policy, unless a middleware outside of this one answers.
+Failure: none of its own.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """The id of a request: the caller's own if it is valid, else a new one; in the response and on every log line.
 
-Timing: request-time. Model: sync, in a thread; the id is in the context of that thread until the response is ready.
+Timing: request-time.
+Model: sync, in a thread; the id is in the context of that thread until the response is ready.
 Guarantee: every response has the id, also errors, as long as this is the outermost middleware.
 Failure: none of its own; an invalid id is replaced.
 """

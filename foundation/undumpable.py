@@ -1,8 +1,12 @@
 """Close this process to other processes of the same user, such as steps of runs.
 
-Timing: before the first secret is read. Model: one system call, for all threads. Guarantee: from then on neither
-`/proc/<pid>/environ`, `mem` and `fd` nor a debugger opens to processes without CAP_SYS_PTRACE, and no core dump is
-written; after an exec the process is open again. Failure: without such a system call, nothing happens.
+From then on neither `/proc/<pid>/environ`, `mem` and `fd` nor a debugger opens to processes without CAP_SYS_PTRACE.
+After an exec the process is open again.
+
+Timing: before the first secret is read.
+Model: one system call, for all threads.
+Guarantee: no other process without CAP_SYS_PTRACE can read it, and no core dump is written.
+Failure: without such a system call, nothing happens.
 """
 
 import ctypes

@@ -1,8 +1,9 @@
 """The capture of output: text that a step prints or logs becomes log lines of that step.
 
+Output that reaches descriptors 1 and 2 directly is read by `isolane.pipes`.
+
 Timing: a line is sent when it is complete, in the thread that wrote it; the rest at the step's end.
-Model: replaces sys.stdout and sys.stderr, adds one handler to the root logger, once per process, and reads what reaches
-descriptors 1 and 2 directly (isolane.pipes).
+Model: replaces sys.stdout and sys.stderr and adds one handler to the root logger, once per process.
 Guarantee: lines keep their order per stream, whichever way they came; outside of a step they are dropped.
 Failure: every line can be stored; one that is too long is sent in pieces.
 """

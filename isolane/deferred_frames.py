@@ -1,8 +1,9 @@
 """Frames about handles that need not be sent at once: a handle was reused, or closed.
 
-Timing: sent with the next answer, or by `flush`; adding never waits. Model: any thread adds; the session's main thread
-answers while its reader may flush frames that have waited for long. Guarantee: sent once, in the order in which they
-were added. Failure: frames that a killed process has not sent are lost; its handles ended with it.
+Timing: sent with the next answer, or by `flush`; adding never waits.
+Model: any thread adds; the main thread answers, and the reader may flush frames that have waited long.
+Guarantee: sent once, in the order in which they were added.
+Failure: frames that a killed process has not sent are lost; its handles ended with it.
 """
 
 import threading

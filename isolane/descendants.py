@@ -1,8 +1,9 @@
 """The processes that steps of this runner start, and their end; the worker has resources.runtimes.runner_processes.
 
+A process that left its parent, session and group is still found: the subreaper inherits it as a descendant.
+
 Timing: ending takes some milliseconds, a second at most.
-Model: on Linux the runner is the subreaper of what its steps start, so that a process that left
-its parent, session and group is still found as a descendant.
+Model: on Linux the runner is the subreaper of the processes that its steps start.
 Guarantee: nothing but descendants of this process is killed.
 Failure: without prctl or /proc only direct children are seen; the rest is left to the worker.
 """

@@ -1,6 +1,7 @@
 """The discovery of a runner's nodes: listed packages, entry points, packages with task functions.
 
-Timing: once, before the runner serves. Model: importing registers; modules are imported in the main thread.
+Timing: once, before the runner serves.
+Model: importing registers; modules are imported in the main thread.
 Guarantee: only packages that an operator listed or installed are imported, each module once.
 Failure: DiscoveryError names the package and the author's line; the runner does not serve without it.
 """

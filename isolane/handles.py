@@ -1,12 +1,12 @@
 """The handles of one context: opened on first use, shared, disposed of in reverse order.
 
-Timing: opening takes as long as the remote server does; each disposal has its own timeout, then it is abandoned.
-Model: any thread may ask; one lock per definition and scope, so that different ones open at the same time. Eager
-handles are opened, and all handles are disposed of, in helper threads that are waited for.
-Guarantee: one handle per definition and scope, and a new one only when that one is known to be broken; each is disposed
-of once, also one that was opened too late; no error contains a secret of a grant.
-Failure: a handle that cannot be opened is a StepError, and is tried again on the next request; a disposal that fails or
-hangs stops no other, and is reported.
+A new handle takes the place of one that is known to be broken. A handle that was opened too late is disposed of, too;
+one that could not be opened is tried again on the next request.
+
+Timing: opening takes as long as the remote server does; a disposal is abandoned after its own timeout.
+Model: any thread may ask; one lock per definition and scope; helper threads open eagerly and dispose.
+Guarantee: one working handle per definition and scope, disposed of once; no error contains a secret.
+Failure: StepError if it cannot be opened; a disposal that fails or hangs is reported and stops no other.
 """
 
 import contextlib

@@ -1,11 +1,11 @@
 """Descriptors 1 and 2 as pipes: output of programs and C code is captured like what Python prints.
 
+Nothing here keeps the process from ending, even if a program keeps a pipe open.
+
 Timing: a daemon thread reads output as it comes; `drain` reads what is in the pipes and never waits for more.
 Model: from `install` on; a reader holds the lock until its output is emitted.
-Guarantee: output that was written before `drain` is emitted when it returns. Nothing here keeps the process from
-ending, and a program that keeps a pipe open blocks nothing.
-Failure: a pipe that ended or was closed is no longer read; code that fills a pipe while it holds the GIL blocks until
-it is killed.
+Guarantee: `drain` emits all output that was written before it; no open pipe blocks anything.
+Failure: a closed pipe is no longer read; code that fills a pipe and holds the GIL blocks until it is killed.
 """
 
 import codecs

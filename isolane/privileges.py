@@ -2,9 +2,10 @@
 
 As root, a step could otherwise read the worker's memory and every file, whatever its permissions.
 
-Timing: once, while there is one thread. Model: system calls of Linux. Guarantee: neither this process nor one that it
-starts gets a capability again; its user stays the same. Failure: bubble, if the kernel refuses; on systems other than
-Linux nothing happens.
+Timing: once, while there is one thread.
+Model: system calls of Linux.
+Guarantee: neither this process nor one that it starts gets a capability again; its user stays the same.
+Failure: bubble, if the kernel refuses; on systems other than Linux nothing happens.
 """
 
 import ctypes

@@ -1,10 +1,11 @@
 """The execution context with the runner's part: one attempt of a step, called in this process.
 
+The event loop lives until the context closes; then its tasks are ended in a helper thread. Output is checked before it
+is kept.
+
 Timing: returns when the node does; its deadline is the worker's concern.
-Model: `def` nodes run in the calling thread, `async def` ones on the execution's own event loop, which
-lives until the context closes; then its tasks are ended in a helper thread.
-Guarantee: parameters are checked before the node is called, and its output before it is kept. Handles of the attempt's
-own are disposed of before it is over, however it ends.
+Model: `def` nodes run in the calling thread, `async def` ones on the execution's own event loop.
+Guarantee: parameters and output are checked; the attempt's own handles are disposed of, however it ends.
 Failure: an exception of the node passes through unchanged; an output that cannot be kept is a StepError.
 """
 

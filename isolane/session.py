@@ -1,14 +1,14 @@
 """The runner's side of the protocol: one execution at a time.
 
+A daemon thread reads, so that CANCEL and the end of the stream are seen while a step blocks. At CLOSE all that an
+execution left open is torn down, remaining processes are killed, and leftovers (threads, processes, sockets) are
+reported. Reports on resources are sent before the answer to OPEN, RUN and CLOSE: an opened handle at once, all else
+within a second.
+
 Timing: a step runs until it returns; the worker kills it at its deadline.
-Model: the main thread runs steps, `async def` ones on the execution's own event loop; a daemon
-thread reads, so that CANCEL and the end of the stream are seen while a step blocks.
-Guarantee: every RUN is answered by one RESULT, whatever the step raises; what an execution left
-open is torn down at CLOSE, remaining processes are killed, and leftovers (threads, processes,
-sockets) are reported. Reports on resources are sent before the answer to OPEN, RUN and CLOSE: an opened handle at once,
-all else within a second.
-Failure: if the worker is gone, all descendants and the whole process group are killed at once; a
-broken protocol ends the process.
+Model: the main thread runs steps, `async def` ones on the execution's event loop; a daemon thread reads.
+Guarantee: every RUN is answered by one RESULT, whatever the step raises; CLOSE tears down what is open.
+Failure: if the worker is gone, descendants and process group are killed; a broken protocol ends the process.
 """
 
 import gc

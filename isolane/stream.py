@@ -1,10 +1,11 @@
 """Frames over a socket.
 
+After a send that timed out the stream ends in the middle of a frame and cannot be used again.
+
 Timing: a call blocks until its frame went through or its timeout is over, however slow the peer is.
 Model: any number of threads send; one thread receives.
 Guarantee: frames arrive whole and in order; a half-read frame is continued by the next call.
-Failure: StreamClosedError when the peer is gone, TimeoutError, ProtocolError. After a send that
-timed out the stream ends in the middle of a frame and cannot be used again.
+Failure: StreamClosedError when the peer is gone, TimeoutError, ProtocolError.
 """
 
 import select

@@ -6,7 +6,7 @@ also deletes the unacknowledged note of every message, even of those taken witho
 Timing: request-time and background-worker.
 Model: sync.
 Guarantee: best-effort; a message is a wake-up.
-Failure: a message that cannot be published raises; a consumer reconnects every second, for as long as it takes.
+Failure: a message that cannot be published raises; a consumer reconnects every second.
 """
 
 from typing import Any

@@ -1,10 +1,11 @@
 """The addresses that a definition may point at.
 
+Every refusal is the same sentence; operators find the reason in the log.
+
 Timing: when a definition is saved (without DNS) and when a placement opens (its host is resolved).
 Model: sync; `refusal`, `host_and_port` and `check_literal` decide, `resolve` asks DNS once.
-Guarantee: fails closed; every address of a name must be allowed, and the caller connects to the address it is given.
-Failure: AddressRefused names the definition's own host, never its address or the reason: one sentence for all, and the
-reason in the log, for operators. HostUnknown may pass.
+Guarantee: fails closed; every address of a name must be allowed, and the checked one is connected to.
+Failure: AddressRefused names the host, never its address or the reason; HostUnknown may pass.
 """
 
 import logging

@@ -15,7 +15,7 @@ class IsolationUnavailable(Conflict):
 
 
 class IsolationReason(StrEnum):
-    """What set the weakest level that a run may get; stored with the run."""
+    """The rule that set the weakest level that a run may get; stored with the run."""
 
     TENANT_REQUIRES = "tenant_requires"
     BLUEPRINT_REQUESTS = "blueprint_requests"

@@ -2,7 +2,7 @@
 
 Timing: request-time.
 Model: sync, in a thread.
-Guarantee: a view runs in exactly one scope; without a valid tenant in the login role, which sees no tenant's data.
+Guarantee: a view runs in exactly one scope: a tenant's, or the login role's, which sees no tenant's data.
 Failure: bubble, as a problem.
 """
 

@@ -3,7 +3,7 @@
 Timing: request-time and background-worker.
 Model: sync; state lives on the thread's own connection.
 Guarantee: inside the block every statement runs with the tenant's search_path and role.
-Failure: raises before the first statement if the tenant may not be entered; the scope before is always restored.
+Failure: raises before any statement if the tenant may not be entered; the scope before is always restored.
 """
 
 from collections.abc import Iterator

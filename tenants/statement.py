@@ -1,6 +1,8 @@
 """Named statements, each its own transaction, prepared per connection and scope: planning takes longer than running.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: runs in the scope entered, as all others do.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: runs in the scope entered, as all others do.
 Failure: over a lost connection it is tried once more, unless in a transaction; so it must be safe to repeat.
 """
 

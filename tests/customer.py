@@ -13,7 +13,7 @@ from orchestrator.embedded.supervisor import Supervisor
 
 
 class Customer:
-    """A running server: where it is, who may enter, and what it says about the platform's visits."""
+    """A running server: its address, its login, and its records of the platform's visits."""
 
     dbname = DATABASE
 

@@ -1,4 +1,4 @@
-"""What people are asked."""
+"""Questions of runs to people, and their answers."""
 
 import django.db.models.deletion
 from django.db import migrations, models

@@ -1,4 +1,4 @@
-"""What runs had of their resources."""
+"""The resource records of runs."""
 
 import django.db.models.deletion
 import django.db.models.lookups

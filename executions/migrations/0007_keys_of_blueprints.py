@@ -1,4 +1,4 @@
-"""An idempotency key counts for one blueprint: who reaches only some learns nothing of others, and takes no key of theirs."""
+"""An idempotency key counts for one blueprint: a caller with limited reach neither sees nor takes keys of others."""
 
 from django.db import migrations, models
 

@@ -8,14 +8,14 @@ from foundation.admin import ReadOnlyAdmin
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    """Who serves the queue."""
+    """Boots of workers: capacity, lease and state."""
 
     list_display = ("node_name", "capacity", "started_at", "lease_until", "draining", "reachable")
 
 
 @admin.register(Ticket)
 class TicketAdmin(ReadOnlyAdmin):
-    """What waits and what runs, by id only."""
+    """Waiting and placed runs, by id only."""
 
     list_display = (
         "execution_id",

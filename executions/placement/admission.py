@@ -1,7 +1,8 @@
 """Admission: gives free slots to waiting runs. Runs in any process, as the platform.
 
-Timing: request-time and background-worker. Model: sync.
-Guarantee: at-least-once; no wake-up is lost, since the holder of the lock reads the dirty counter again afterwards.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: at-least-once; the lock's holder reads the dirty counter again, so that no wake-up is lost.
 Failure: bubble; a placement that is committed but not sent is sent by the loop of its worker.
 """
 
@@ -30,7 +31,7 @@ BATCH = 200
 
 
 class LockRow(NamedTuple):
-    """The counter as it was raised, and whether the lock is ours."""
+    """The counter after it was raised, and True if the lock is ours."""
 
     dirty: int
     held: bool
@@ -43,7 +44,7 @@ class DirtyRow(NamedTuple):
 
 
 class SnapshotRow(NamedTuple):
-    """What is free and what waits, as JSON; None if nothing is."""
+    """Free workers and waiting tickets, each as JSON; None if there are none."""
 
     workers: str | None
     tickets: str | None
@@ -51,9 +52,9 @@ class SnapshotRow(NamedTuple):
 
 # Locks:   the admission lock, if it is free.
 # Guard:   none.
-# Writes:  the counter, first: the holder of the lock reads it again afterwards, and then sees that we have been here.
+# Writes:  the counter, before it tries the lock: the lock's holder reads it again in the end and sees this request.
 # Events:  none.
-# Returns: the counter, and whether the lock is ours.
+# Returns: the counter, and true if the lock is ours.
 LOCK = Statement(
     "admission_lock",
     "SELECT nextval('placement_dirty') AS dirty, pg_try_advisory_xact_lock(%(lock)s) AS held",
@@ -85,7 +86,7 @@ _HELD_SLOTS = f"""held AS (
     SELECT tenant_id, count(*) AS n FROM placement_ticket WHERE state = '{TicketState.PLACED}' GROUP BY tenant_id
 )"""  # noqa: S608 - all constants
 
-# From tenant to tenant along the index.
+# The tenants with waiting tickets, found by one step along the index for each.
 _WAITING_TENANTS = f"""waiting(tenant_id) AS (
     (SELECT tenant_id FROM placement_ticket
      WHERE state = '{TicketState.WAITING}' AND EXISTS (SELECT 1 FROM free_worker) ORDER BY tenant_id LIMIT 1)
@@ -95,8 +96,8 @@ _WAITING_TENANTS = f"""waiting(tenant_id) AS (
     FROM waiting WHERE waiting.tenant_id IS NOT NULL
 )"""  # noqa: S608 - all constants
 
-# No more tickets of a tenant than could be placed, however many wait. Only what fits a free worker counts: runs that no
-# worker can take must not stand in their tenant's way.
+# No more tickets of a tenant than could be placed, however many wait. Only those that fit a free worker count: a run
+# that no worker can take must not block the other runs of its tenant.
 _NEXT_TICKETS = f"""next AS (
     SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id AS catalogue, t.waiting_since, room.free
     FROM waiting
@@ -135,7 +136,7 @@ SELECT (SELECT json_agg(row_to_json(free_worker)) FROM free_worker)::text AS wor
 
 
 def admit() -> list[Placement]:
-    """Place runs until nothing fits and no other process has asked meanwhile; the caller publishes their chains."""
+    """Place runs until none fits and no other process has asked meanwhile; the caller publishes their chains."""
     placed: list[Placement] = []
     with platform_scope():
         while True:
@@ -143,13 +144,13 @@ def admit() -> list[Placement]:
             if batch is None:
                 return placed
             placed += batch
-            # A process that found the lock taken has raised the counter before: look again in its place.
+            # A process that found the lock taken has raised the counter first: admit once more on its behalf.
             if len(batch) < BATCH and _dirty() == dirty:
                 return placed
 
 
 def _pass() -> tuple[int, list[Placement] | None]:
-    """Place one batch under the lock; returns the counter before it, and none if another process holds the lock."""
+    """Place one batch under the lock; return the counter before it, or None if another process holds the lock."""
     with transaction.atomic():
         lock = LOCK.fetch({"lock": ADMISSION_LOCK}) or LockRow(dirty=0, held=False)
         if not lock.held:

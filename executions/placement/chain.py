@@ -1,7 +1,9 @@
 """From a placement to messages: one link per remaining step, every one routed to the lane.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: best-effort; the message is a wake-up, the row the
-truth. Failure: a chain that could not be sent is sent again by the worker that holds the placement.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: best-effort; the message is a wake-up, the row the truth.
+Failure: a chain that could not be sent is sent again by the worker that holds the placement.
 """
 
 import logging
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainSpec:
-    """The steps that a placement has left; only ids and names of them go through the broker, no tenant's data."""
+    """The steps that a placement has left; only their ids and names go through the broker, no tenant's data."""
 
     placement: Placement
     plan: Plan
@@ -59,15 +61,15 @@ def links(spec: ChainSpec) -> ChainTail:
 
 
 def following(spec: ChainSpec) -> ChainTail:
-    """Return the links in the order of a task's request, which keeps the rest of its chain with the next one last."""
+    """Return the links in reverse, as `request.chain` of a Celery task has them: the next one is last."""
     return links(spec)[::-1]
 
 
 def publish(spec: ChainSpec, *, timeout: float | None = None) -> bool:
     """Send the first link, which carries the others; false if the broker did not take it.
 
-    Then the worker that holds the placement sends it again. `timeout`: the seconds of one single try; none means as
-    long as the broker's own settings say.
+    The worker that holds the placement sends an unsent chain again. `timeout`: seconds for one single try; None leaves
+    it to the broker's settings.
     """
     try:
         with _sending(timeout) as options:
@@ -82,14 +84,14 @@ def publish(spec: ChainSpec, *, timeout: float | None = None) -> bool:
 
 
 def send_probe(lane: str) -> None:
-    """Send a worker's probe to its own lane, in one short try; raises kombu's OperationalError if it was not taken."""
+    """Send a worker's probe to its own lane, in one short try; raise kombu's OperationalError if it was not taken."""
     with _sending(SHORT_TRY_SECONDS) as options:
         signature(PROBE_LANE, options={"queue": lane}).apply_async(**options)
 
 
 @contextmanager
 def _sending(timeout: float | None) -> Iterator[dict[str, Any]]:
-    """Give the options of a message: with a timeout, a connection of its own and no second try."""
+    """Yield the options of a message; a timeout means a connection of its own and no second try."""
     if timeout is None:
         yield {}
         return

@@ -1,4 +1,4 @@
-"""Contracts of nodes: what a run relies on of a node, apart from versions and texts. Pure."""
+"""Contracts of nodes: the parameters and flags that a run relies on, not versions and texts. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,5 +14,5 @@ def covers(offered: Nodes, wanted: Nodes) -> bool:
 
 
 def _contract(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a caller of the node depends on; an older catalogue leaves flags out that are false."""
+    """Return the part of a node that its callers depend on; older catalogues leave out flags that are false."""
     return {name: node.get(name, False) for name in _CONTRACT}

@@ -1,8 +1,9 @@
 """Dispatch: place waiting runs and send their chains.
 
-Timing: request-time and background-worker. Model: sync. Guarantee: at-least-once; a placement that is not sent is sent
-by the worker that holds it. Failure: the broker's errors are logged and swallowed, since the row is the truth; so are
-the database's at request-time.
+Timing: request-time and background-worker.
+Model: sync.
+Guarantee: at-least-once; a placement that is not sent is sent by the worker that holds it.
+Failure: the row is the truth: the broker's errors are logged and swallowed, for requests also the database's.
 """
 
 import json
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class RestRow(NamedTuple):
-    """Where a run goes on, and its blueprint."""
+    """The next step of a run, and its blueprint."""
 
     next_step: str
     content: str
@@ -31,10 +32,10 @@ class RestRow(NamedTuple):
 
 
 # Locks:   nothing.
-# Guard:   run without outcome or time to wait for, and a step is next.
+# Guard:   the run has no outcome and no time to wait for, and a step is next.
 # Writes:  nothing.
 # Events:  none.
-# Returns: where the run goes on; no row if there is nothing to send.
+# Returns: the next step; no row if there is nothing to send.
 REST = Statement(
     "rest_of_chain",
     """
@@ -53,10 +54,10 @@ def admit_and_send(*, bounded: bool = False) -> None:
     and workers admit, too.
     """
     try:
-        with login_scope():  # the caller's own tenant would be in the way of other tenants' runs
+        with login_scope():  # not the caller's tenant: the runs may be other tenants'
             for placement in admit():
                 if not send(placement, timeout=SHORT_TRY_SECONDS if bounded else None):
-                    return  # the broker is away; each try would cost seconds, and the workers send the rest
+                    return  # the broker is away: each try would cost time, and the workers send the rest
     except (OperationalError, InterfaceError) as error:
         if not bounded:
             raise

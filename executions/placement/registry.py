@@ -1,6 +1,8 @@
-"""The registry of worker boots: their leases, what they offer, what they hold. Called as the platform.
+"""The registry of worker boots: their leases, offers and placements. Called as the platform.
 
-Timing: background-worker. Model: sync. Guarantee: a lease is renewed on the database's clock, or not at all.
+Timing: background-worker.
+Model: sync.
+Guarantee: a lease is renewed on the database's clock, or not at all.
 Failure: bubble; no row back from a renewal means that another worker has ended this boot.
 """
 
@@ -27,7 +29,7 @@ from tenants.statement import Statement
 
 
 class RenewedRow(NamedTuple):
-    """The boot that was renewed, with a ticket that it holds, or without one."""
+    """The boot that was renewed, with one of its tickets, if any."""
 
     boot: UUID
     execution_id: UUID | None
@@ -39,7 +41,7 @@ class RenewedRow(NamedTuple):
 
 # Locks:   the worker's row.
 # Guard:   its lease has not lapsed.
-# Writes:  the lease, and whether it drains and is reachable.
+# Writes:  the lease, and the flags "draining" and "reachable".
 # Events:  none.
 # Returns: a row for each ticket that it holds, one without a ticket if it holds none; no row if the lease has lapsed.
 RENEW = Statement(
@@ -114,7 +116,7 @@ def register(
 def renew(
     *, boot: UUID, node_name: str, lane: str, draining: bool, reachable: bool
 ) -> list[HeldPlacement] | None:
-    """Renew a boot's lease and return what it holds, in one statement; none means that the boot was ended."""
+    """Renew a boot's lease and return its placements, in one statement; None means that the boot was ended."""
     parameters: dict[str, UUID | int | bool] = {
         "boot": boot,
         "lease": settings.LEASE_SECONDS,
@@ -143,7 +145,7 @@ def lapsed() -> list[Worker]:
 
 
 def held_by(worker: Worker) -> list[HeldPlacement]:
-    """Return what a boot holds, for the process that ends it."""
+    """Return the placements of a boot, for the process that ends it."""
     fields = ("execution_id", "tenant_id", "epoch", "cancel_requested", "overdue")
     is_over = Coalesce(Q(deadline__lte=Now()), Value(False), output_field=BooleanField())  # noqa: FBT003
     found = Ticket.objects.filter(worker=worker.boot).annotate(overdue=is_over)
@@ -183,7 +185,7 @@ def remove(boot: UUID) -> None:
 
 
 def current_offer() -> Offer:
-    """Return what the living workers offer; while none lives, what the last one did, so that runs can be submitted."""
+    """Return the offer of the living workers; if none lives, that of the last one, so that runs can be submitted."""
     workers = list(living().order_by("-started_at"))
     if workers:
         levels = {Isolation(level) for worker in workers for level in worker.isolation_levels}

@@ -51,7 +51,7 @@ class PlacementDecision:
 
 
 def decide(snapshot: Snapshot) -> list[PlacementDecision]:
-    """Place what fits."""
+    """Return a placement for each run that fits a worker."""
     free_slots = {worker.boot: worker.free for worker in snapshot.workers}
     free_quota = dict(snapshot.free_by_tenant)
     decisions = []

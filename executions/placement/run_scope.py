@@ -8,7 +8,7 @@ ANY_STATUS = TenantStatus.any()
 
 
 def run_scope(tenant_id: int) -> Entered:
-    """Enter the tenant of a run whatever the tenant's status, without asking for it: a run that has begun may end.
+    """Enter the tenant of a run, whatever the tenant's status, without reading it: a run that has begun may end.
 
     The fence decides whether a placement may still write; a tenant that does not exist raises.
     """

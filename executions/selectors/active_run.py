@@ -1,4 +1,4 @@
-"""What it takes to go on with a run from its checkpoint; read in one statement."""
+"""A run as its next step needs it, read from its checkpoint in one statement."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tenants.statement import Statement
 
 
 class RunToLoadRow(NamedTuple):
-    """A run as it is stored; JSON is text, as Django's connections hand it over."""
+    """A run as it is stored; JSON is text, as Django's connections return it."""
 
     content: str
     content_hash: str
@@ -88,7 +88,7 @@ WHERE e.id = %(execution)s::uuid""",  # noqa: S608 - a constant
 # Guard:   run without outcome.
 # Writes:  nothing.
 # Events:  none.
-# Returns: of a placement that others end, the step that is interrupted, and what its fate depends on.
+# Returns: the interrupted step of a placement that another process ends, with all that decides what follows.
 INTERRUPTED = Statement(
     "interrupted_step",
     f"""
@@ -106,7 +106,7 @@ WHERE e.id = %(execution)s::uuid AND e.outcome = ''""",  # noqa: S608 - a consta
 # Guard:   none.
 # Writes:  nothing.
 # Events:  none.
-# Returns: the outputs of a run that another one repeats, but for what is sealed.
+# Returns: the outputs of a run that another one replays, except sealed ones.
 ORIGINAL = Statement(
     "original_outputs",
     f"""
@@ -119,7 +119,7 @@ WHERE execution_id = %(execution)s::uuid AND state = '{StepState.SUCCEEDED}' AND
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InterruptedStep:
-    """What a placement was at when it ended."""
+    """The step that was running when its placement ended, if one was."""
 
     plan: Plan
     version: int
@@ -136,17 +136,17 @@ class StoredRun:
     tenant_id: int
     execution_id: UUID
     row: RunToLoadRow
-    original: str | None  # the outputs of the run that it repeats, as JSON
+    original: str | None  # the outputs of the run that it replays, as JSON
 
 
 def load_run(tenant_id: int, execution_id: UUID) -> ActiveRun | None:
-    """Read the plan, the memory and the budgets of a run of the tenant entered; none if it is gone."""
+    """Read the plan, memory and budgets of a run of the tenant entered; None if it is gone."""
     found = read_run(tenant_id, execution_id)
     return restore_run(found) if found else None
 
 
 def read_run(tenant_id: int, execution_id: UUID) -> StoredRun | None:
-    """Read a run of the tenant entered; none if it is gone."""
+    """Read a run of the tenant entered; None if it is gone."""
     row = LOAD_RUN.fetch({"tenant": tenant_id, "execution": execution_id})
     if row is None:
         return None
@@ -160,7 +160,7 @@ def read_run(tenant_id: int, execution_id: UUID) -> StoredRun | None:
 
 
 def restore_run(found: StoredRun) -> ActiveRun:
-    """The plan, the memory and the budgets of a run that was read; without a statement."""
+    """Return the plan, memory and budgets of a run that was read; sends no statement."""
     execution_id, row = found.execution_id, found.row
     planned = plan_of(row.content_hash, json.loads(row.content))
     hidden = unseal(execution_id, row.sealed_variables) if row.sealed_variables else {}
@@ -201,7 +201,7 @@ def restore_run(found: StoredRun) -> ActiveRun:
 
 
 def interrupted_step(placement: Placement) -> InterruptedStep | None:
-    """Read what a placement was at; none if its run has an outcome."""
+    """Read the step at which a placement ends; None if its run has an outcome."""
     row = INTERRUPTED.fetch(placement.parameters())
     if row is None:
         return None
@@ -216,7 +216,7 @@ def interrupted_step(placement: Placement) -> InterruptedStep | None:
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    """Django's connections hand JSON over as text."""
+    """Parse an object; Django's connections return JSON as text."""
     found: dict[str, Any] = json.loads(text) if text else {}
     return found
 

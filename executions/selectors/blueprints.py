@@ -9,7 +9,7 @@ from executions.selectors.executions import Reach
 from foundation.errors import NotFound
 from tenants.names import BLUEPRINT_NAME
 
-MAX_VERSIONS = 100  # of one blueprint that are listed with it, the newest
+MAX_VERSIONS = 100  # the newest ones that are listed with a blueprint
 
 
 class VersionFacts(TypedDict):
@@ -41,7 +41,7 @@ def blueprint_version(
 ) -> BlueprintVersion:
     """Return a published version, the newest if no number is given."""
     found = None
-    # A text that is not a valid name may not even be one that PostgreSQL accepts.
+    # PostgreSQL would refuse some texts that are not valid names, such as one with a NUL.
     if BLUEPRINT_NAME.match(name) and (reach is None or name in reach):
         versions = BlueprintVersion.objects.select_related("blueprint").filter(blueprint__name=name)
         if number is not None:

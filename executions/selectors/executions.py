@@ -13,7 +13,7 @@ from executions.states import TERMINAL_STEP
 from foundation.errors import InvalidInput, NotFound
 
 Reach = frozenset[str] | None
-# They may be large, and no list shows them; sealed values are never shown.
+# Large values that no list shows, and sealed ones, which are never shown.
 _LARGE = ("inputs", "outputs", "variables")
 _SEALED = ("sealed_inputs", "sealed_variables")
 
@@ -84,7 +84,7 @@ def parse_id(public_id: str) -> UUID:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Open the outermost transaction, read-only; everything read within is of the same moment."""
+    """Open the outermost transaction, read-only; all reads inside see the same moment."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

@@ -15,14 +15,14 @@ class Balance:
     """The records of one run in numbers."""
 
     allocated: int  # resources that came to be
-    disposed: int  # of these, the ones that are gone
-    open: int  # of these, the ones that are not
+    disposed: int  # of these, gone
+    open: int  # of these, not gone yet
     failed: int  # resources that never came to be
-    ended: dict[str, int]  # the ones that are gone, by disposition
+    ended: dict[str, int]  # of the disposed ones, the number by disposition
 
     @property
     def is_clean(self) -> bool:
-        """True if all that was allocated is gone."""
+        """Return True if all allocated resources are gone."""
         return self.allocated == self.disposed
 
 

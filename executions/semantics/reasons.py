@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class EndReason(StrEnum):
-    """Why a placement ended."""
+    """Reasons for the end of a placement."""
 
     RUN_ENDED = "run_ended"  # its outcome is set
     PARKED = "parked"  # the run waits for a time or a person, without a slot
@@ -25,7 +25,7 @@ class EndReason(StrEnum):
 
 
 class QueueReason(StrEnum):
-    """Why a run that waited without a slot goes on."""
+    """Reasons for a run without a slot to queue again."""
 
     WAKE_TIME = "wake_time"  # the time it waited for has come
     APPROVED = "approved"

@@ -1,6 +1,8 @@
-"""Giving up a credential that cannot be revoked: its server is gone for good, or our login was withdrawn.
+"""Give up a credential that cannot be revoked: its server is gone for good, or our login was withdrawn.
 
-Timing: request-time. Model: sync. Guarantee: exactly-once; it leaves the ledger, record and audit name the actor.
+Timing: request-time.
+Model: sync.
+Guarantee: exactly-once; it leaves the ledger, record and audit name the actor.
 Failure: bubble, as an IsolaneError with code and field.
 """
 
@@ -14,7 +16,7 @@ from tenants.statuses import TenantStatus
 
 
 def abandon_leftover(tenant: TenantRef, resource_id: str, *, actor: str) -> None:
-    """Stop trying to revoke a credential; it may still exist at the remote server, for the customer to remove."""
+    """Stop trying to revoke a credential; if it still exists at the remote server, the customer has to remove it."""
     with tenant_scope(tenant, allowed=TenantStatus.any()), transaction.atomic():
         if not abandon(resource_id, actor=actor):
             raise NotFound(

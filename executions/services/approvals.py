@@ -1,7 +1,9 @@
-"""Answering what a run asks a person, and ending what nobody has answered. Services write tickets and never publish.
+"""Answer the questions of runs, and expire unanswered ones. Services write tickets and never publish.
 
-Timing: request-time, and background-worker for what expires. Model: sync. Guarantee: exactly-once; of many answers one
-statement lets one through, and the same answer again is found to be given. Failure: bubble, as an IsolaneError.
+Timing: request-time, and background-worker for questions that expire.
+Model: sync.
+Guarantee: exactly-once; one statement lets one answer through; the same answer again changes nothing.
+Failure: bubble, as an IsolaneError.
 """
 
 import json
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class AlreadyAnswered(Conflict):
-    """A question is answered once."""
+    """The question has another answer already, or has expired."""
 
     code = "already_answered"
 
@@ -61,7 +63,7 @@ def expire(tenant_id: int, execution_id: UUID) -> bool:
 def refuse_other_tenants(
     tenant: TenantRef, public_id: str, *, by: str, reach: Reach = None
 ) -> None:
-    """Whoever answers belongs to the tenant that the run was submitted for; looked at before the run itself is."""
+    """Refuse an answer from another tenant than the run's, before the run itself is looked at."""
     execution_id = parse_id(public_id)
     with platform_scope():
         recorded = Ticket.objects.filter(pk=execution_id).values_list("tenant_id", flat=True)
@@ -77,14 +79,13 @@ def refuse_other_tenants(
             },
         )
         with tenant_scope(tenant):
-            find_execution(
-                public_id, reach
-            )  # as for a run that is not there: the time must not tell them apart
+            # As for a run that does not exist: response times must not tell the two apart.
+            find_execution(public_id, reach)
         raise no_execution(public_id)
 
 
 def _settle(tenant_id: int, asked: Approval, reply: ApprovalReply | None) -> bool:
-    """Write what an answer, or none, comes to; false if the question was open no more."""
+    """Write the outcome of an answer, or of none; return False if the question was no longer open."""
     steps = Step.objects.select_related("execution").only(
         "attempt", "recovering", "code", "message", "execution__version"
     )
@@ -118,7 +119,7 @@ def _concluded(
 
 
 def _shown_comment(concluded: AttemptOutcome, reply: ApprovalReply) -> str:
-    """As the step's output shows it; what is not kept at all is not shown either."""
+    """Return the comment as the step's output shows it; masked if the output does not keep it."""
     if not reply.comment:
         return ""
     shown = json.loads(concluded.record.output or "null")
@@ -128,7 +129,7 @@ def _shown_comment(concluded: AttemptOutcome, reply: ApprovalReply) -> str:
 
 def _check(reply: ApprovalReply) -> None:
     try:
-        dump(reply.comment)  # refuses what cannot be stored
+        dump(reply.comment)  # refuses values that cannot be stored
     except ProtocolError as error:
         raise InvalidInput(f"comment: {error}.", field="comment") from None
     if len(reply.comment) > MAX_COMMENT:

@@ -1,4 +1,4 @@
-"""Stopping the runs of tenants that are being deleted; a provisioner then drops what they had."""
+"""Stop the runs of tenants that are being deleted; a provisioner drops the schema afterwards."""
 
 from executions.placement.models import Ticket
 from executions.states import TicketState
@@ -11,7 +11,7 @@ from tenants.statuses import TenantStatus
 
 
 def advance_deletions() -> None:
-    """Go on with every tenant that is being deleted; one that fails keeps no other waiting."""
+    """Advance every deletion of a tenant; one that fails does not delay the others."""
     with platform_scope():
         tenants = tenants_being_deleted()
     for tenant in tenants:
@@ -24,13 +24,13 @@ def advance_deletions() -> None:
 
 
 def advance_deletion(tenant: TenantRef) -> bool:
-    """Stop its runs and, once none holds a slot or a credential, hand it to a provisioner; true when that is done."""
+    """Stop its runs; return True once none holds a slot or credential and the tenant is handed to a provisioner."""
     with platform_scope():
         tickets = Ticket.objects.filter(tenant_id=tenant.id)
         tickets.filter(state=TicketState.PLACED).update(cancel_requested=True)
-        # Their executions go with the schema.
+        # Their executions are dropped with the schema.
         tickets.exclude(state=TicketState.PLACED).delete()
-        # What was issued to its runs is revoked first: with the tenant, nobody would know of it.
+        # Credentials of its runs are revoked first: without the tenant, nothing would know of them.
         issued = IssuedCredential.objects.filter(tenant_id=tenant.id)
         if tickets.exists() or issued.filter(swept=False).exists():
             return False

@@ -1,7 +1,9 @@
-"""Trying a tenant's definition out: an ordinary run that opens it, asks for a sign of life and disposes of it.
+"""The test of a definition: an ordinary run that opens it, checks that the server answers, and disposes of it.
 
-Timing: request-time; the run itself happens in a worker's runtime, never here. Model: sync.
-Guarantee: as any submission's. Failure: bubble, as an IsolaneError with code and field.
+Timing: request-time; the run itself happens in a worker's runtime, never here.
+Model: sync.
+Guarantee: as any submission's.
+Failure: bubble, as an IsolaneError with code and field.
 """
 
 from typing import Any
@@ -21,7 +23,7 @@ RESOURCE = "checked"
 def check_resource(
     tenant: TenantRef, name: str, *, requested_by: str, request_id: str = ""
 ) -> Execution:
-    """Submit the run; the output of its only step is the answer of the remote server."""
+    """Submit the test run; the output of its only step is the answer of the remote server."""
     with tenant_scope(tenant):
         published = publish(check_document(definition(name)))
     return submit(
@@ -37,12 +39,12 @@ def check_resource(
 
 
 def blueprint_of(name: str) -> str:
-    """The blueprint that tries a definition out."""
+    """Return the name of the blueprint that tests a definition."""
     return f"{PREFIX}{name}"
 
 
 def check_document(found: ResourceDefinition) -> dict[str, Any]:
-    """What is run; the same for the same definition, so that trying it again makes no new version."""
+    """Return the blueprint of the test; equal for equal definitions, so that a second test makes no new version."""
     return {
         "name": blueprint_of(found.name),
         "description": "Made by 'isolane resources test': opens the definition, asks, disposes.",

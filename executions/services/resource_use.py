@@ -1,4 +1,4 @@
-"""Which blueprints use a tenant's definition, in the tenant entered."""
+"""The blueprints that use a definition, in the tenant entered."""
 
 from django.db.models import BooleanField, F, Func, JSONField, OuterRef, Subquery, Value
 
@@ -9,7 +9,7 @@ _DECLARES = "$.resources.* ? (@.definition == $name)"
 
 
 def users_of(definition: str) -> list[str]:
-    """The blueprints whose newest version declares it, by name; but for the one that only tries it out."""
+    """Return the names of the blueprints whose newest version declares it, except that of its own test."""
     newest = BlueprintVersion.objects.filter(blueprint=OuterRef("blueprint")).order_by("-number")
     declares = Func(
         F("content"),

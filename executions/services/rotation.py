@@ -1,7 +1,9 @@
-"""Bringing all that is sealed, of every tenant, under the newest key.
+"""Rotate the sealed values of all tenants to the newest key.
 
-Timing: request-time, from a command. Model: sync; a tenant after the other. Guarantee: idempotent, as
-resources.services.rotation. Failure: bubble, but for a tenant that is dropped meanwhile; a second run goes on.
+Timing: request-time, from a command.
+Model: sync; one tenant after the other.
+Guarantee: idempotent, as resources.services.rotation.
+Failure: bubble, except for a tenant that is dropped meanwhile; a second run continues.
 """
 
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from tenants.selectors import all_tenants, tenant_by_schema
 from tenants.services.audit import record
 from tenants.statuses import TenantStatus
 
-# Every column that the key ring has written: of the tables that a tenant has, and of the shared one with its rows.
+# Every column that the key ring writes: in the tables of a tenant, and in the shared table with its rows.
 SEALED: tuple[tuple[type[Model], str], ...] = (
     (Secret, "sealed"),
     (Execution, "sealed_inputs"),
@@ -32,7 +34,7 @@ SEALED: tuple[tuple[type[Model], str], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RotationProgress:
-    """What came of one tenant, and how far the rotation is."""
+    """The result of one tenant, and the progress of the rotation."""
 
     tenant: str
     result: Rotated
@@ -41,7 +43,7 @@ class RotationProgress:
 
 
 def rotate(*, actor: str) -> Iterator[RotationProgress]:
-    """Rotate every tenant's sealed values, also those of suspended ones; yields after each tenant."""
+    """Rotate the sealed values of every tenant, also of suspended ones; yield after each tenant."""
     with platform_scope():
         with_schema = [one for one in all_tenants() if one.status in TenantStatus.any()]
         tenants = [tenant.ref for tenant in with_schema]

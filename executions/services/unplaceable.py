@@ -1,4 +1,4 @@
-"""Runs that no living worker can take, because it offers other nodes than they were submitted with.
+"""Runs that no living worker can take, because all offer other nodes than the run was submitted with.
 
 A run relies on the contracts of nodes (`executions.placement.contracts`), not on versions of packages: when all workers
 of its catalogue are gone, it goes on with a catalogue that covers the same contracts. So an upgrade strands no run.
@@ -24,7 +24,7 @@ BATCH = 100
 
 
 def settle_unplaceable() -> None:
-    """Bind each to workers that offer the same contracts; else write why it waits, and end it after a time."""
+    """Bind each to workers that offer the same contracts; else record why it waits, and end it after a time."""
     with platform_scope():
         offered = set(living().values_list("catalogue_id", flat=True))
         _note_offered(offered)
@@ -47,13 +47,13 @@ def _note_offered(versions: set[str]) -> None:
 
 
 def _bind_again(offered: set[str]) -> None:
-    """Bind the waiting runs of a catalogue that nobody offers any more to one that covers it."""
+    """Bind waiting runs of catalogues that no worker offers any more to one that covers the same contracts."""
     waiting = Ticket.objects.filter(state=TicketState.WAITING).exclude(catalogue_id__in=offered)
     wanted = set(waiting.order_by().values_list("catalogue_id", flat=True).distinct())
     if not wanted:
         return
     known = Catalogue.objects.in_bulk(offered | wanted)
-    # The newest first, for runs submitted from now on are bound to it, too.
+    # The newest first: runs submitted from now on are bound to it, too.
     candidates = sorted(offered, key=lambda version: known[version].offered_at, reverse=True)
     for version in wanted:
         fitting = [one for one in candidates if covers(known[one].nodes, known[version].nodes)]

@@ -1,7 +1,9 @@
-"""Waking what waits for a time, and ending questions whose time is over.
+"""Wake runs that wait for a time, and expire questions whose time is over.
 
-Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; a wake-up happens once, since it deletes
-its row in the statement that queues the run. Failure: what cannot be woken is logged and tried again a minute later.
+Timing: background-worker, in the tick.
+Model: sync.
+Guarantee: at-least-once; the statement that queues a run deletes its wake-up, which thus happens once.
+Failure: a run that cannot be woken is logged and tried again a minute later.
 """
 
 import logging
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def wake_due() -> int:
-    """Do what is due; returns how much was."""
+    """Wake and expire one batch of what is due; return its size."""
     with platform_scope():
         due = Due.objects.filter(at__lte=Now()).order_by("at")
         found = list(due.values_list("kind", "tenant_id", "ref")[:BATCH])
@@ -35,7 +37,7 @@ def wake_due() -> int:
 
 
 def _wake_alone(kind: str, tenant_id: int, execution_id: UUID) -> None:
-    """One that cannot be woken must not keep the others asleep."""
+    """Wake one run; if it cannot be woken, it is postponed, and the others are woken nevertheless."""
     try:
         _wake(kind, tenant_id, execution_id)
     except OperationalError:
@@ -43,7 +45,7 @@ def _wake_alone(kind: str, tenant_id: int, execution_id: UUID) -> None:
     except Exception:
         whose = {"execution_id": str(execution_id), "tenant_id": _tenant(tenant_id)}
         logger.exception("not woken", extra={"event": "NOT_WOKEN", **whose})
-        # Behind the others, or many of them would be all that is ever looked at.
+        # Behind the others: else many such runs could fill every batch.
         with platform_scope():
             Due.objects.filter(kind=kind, ref=execution_id).update(at=Now() + AGAIN)
 
@@ -59,5 +61,5 @@ def _wake(kind: str, tenant_id: int, execution_id: UUID) -> None:
 def _tenant(tenant_id: int) -> str:
     try:
         return schema_of(tenant_id)
-    except NotFound:  # deleted meanwhile, which may be why
+    except NotFound:  # deleted meanwhile, perhaps the cause
         return ""

@@ -1,8 +1,11 @@
-"""The one place where requests work on what a caller wrote: without a connection, and not many at once.
+"""The bounds of work on a caller's documents and values: without a connection, and not many at once.
 
-Timing: request-time, and background-worker where the same services run. Model: sync.
-Guarantee: inside the block no statement can be sent, and the scope is as before after it; how long the work may take is
-bounded by `executions.blueprints.work`. Failure: TooManyChecks if no place came free in time.
+`executions.blueprints.work` bounds the time that the work may take.
+
+Timing: request-time, and background-worker where the same services run.
+Model: sync.
+Guarantee: no statement can be sent inside the block; after it the scope is as it was before.
+Failure: TooManyChecks if no place came free in time.
 """
 
 import time
@@ -14,7 +17,7 @@ from executions.submission.work_gate import WorkGate
 from tenants.scope import entered, without_connection
 
 GATE = WorkGate()
-# After each millisecond of work, so that a check has at most a quarter of Python's time.
+# Slept after each millisecond of work, so that a check takes at most a quarter of Python's time.
 REST_SECONDS = 0.003
 
 
@@ -22,7 +25,7 @@ REST_SECONDS = 0.003
 def bounded_work() -> Iterator[None]:
     """Work on a document or values of the tenant entered until the block ends.
 
-    Only a check that takes longer than a millisecond needs a place: others are not kept waiting by those that do.
+    Only a check that takes longer than a millisecond needs a place; short ones never wait for long ones.
     """
     with without_connection(), ExitStack() as place, watched(_watch(place)):
         yield

@@ -1,7 +1,9 @@
-"""Request that a run stops.
+"""Cancel a run.
 
-Timing: request-time; the worker of a running one stops it within seconds. Model: sync. Guarantee: idempotent until the
-run has ended. Failure: bubble, as an IsolaneError with code and field.
+Timing: request-time; the worker of a running one ends it within seconds.
+Model: sync.
+Guarantee: idempotent until the run has ended.
+Failure: bubble, as an IsolaneError with code and field.
 """
 
 from uuid import UUID

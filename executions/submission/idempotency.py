@@ -1,7 +1,9 @@
-"""Idempotency keys that were committed, remembered in Redis in front of PostgreSQL, whose constraint decides.
+"""Committed idempotency keys, cached in Redis in front of PostgreSQL, whose constraint decides.
 
-Timing: request-time. Model: sync. Guarantee: best-effort; a key may be forgotten at any moment, so an answer only says
-where to look first. Failure: fails open; Redis away, slow or talking nonsense means NEW and is never an error.
+Timing: request-time.
+Model: sync.
+Guarantee: best-effort; a key may be forgotten at any moment, so an answer is only a hint.
+Failure: fails open; if Redis is away, slow or answers nonsense, a key is NEW, never an error.
 """
 
 import hashlib
@@ -21,10 +23,10 @@ from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 TTL_SECONDS = 24 * 3600
-MAX_SECONDS = 0.2  # that a caller may lose to a Redis that does not answer
-REST_SECONDS = 5.0  # after a failure nobody asks, and nothing is logged, for so long
+MAX_SECONDS = 0.2  # the longest that a caller waits for Redis
+REST_SECONDS = 5.0  # after a failure, without a request to Redis and without a log line
 
-# Compares on the server, so that it takes one round trip and no digest leaves it.
+# Compared on the server: it takes one round trip, and no digest leaves the server.
 LUA = """
 local found = redis.call('GET', KEYS[1])
 if not found then return 'new' end
@@ -40,16 +42,16 @@ logger = logging.getLogger(__name__)
 
 
 class Seen(StrEnum):
-    """What is remembered of a key."""
+    """The answers to a look-up of a key."""
 
-    NEW = "new"  # nothing
-    DUPLICATE = "duplicate"  # it was committed with the same digest
-    CONFLICT = "conflict"  # it was committed with another digest
+    NEW = "new"  # not known
+    DUPLICATE = "duplicate"  # committed with the same digest
+    CONFLICT = "conflict"  # committed with another digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """A key that somebody sent; it counts for one blueprint of one tenant."""
+    """A key from a caller; it counts for one blueprint of one tenant."""
 
     tenant_id: int
     blueprint: str
@@ -57,26 +59,26 @@ class Key:
 
     @property
     def name(self) -> str:
-        """Its name in Redis, without what was sent."""
+        """Return its name in Redis, a hash that does not show the caller's text."""
         hashed = hashlib.sha256(json.dumps([self.blueprint, self.text]).encode()).hexdigest()
         return f"isolane:idempotency:{self.tenant_id}:{hashed}"
 
 
 def check(key: Key, digest: str) -> Seen:
-    """Look the key up; what is not NEW is to be answered from the row."""
+    """Look the key up; a key that is not NEW has a row, which has the answer."""
     if not settings.REDIS_URL:
         return Seen.NEW
     return _keys(settings.REDIS_URL).check(key.name, digest)
 
 
 def remember(key: Key, digest: str) -> None:
-    """Keep a key; to be called after its row is committed."""
+    """Cache a key, after its row is committed."""
     if settings.REDIS_URL:
         _keys(settings.REDIS_URL).remember(key.name, digest)
 
 
 class CommittedKeys:
-    """The keys in one Redis, and when to leave that Redis alone."""
+    """The keys in one Redis, which is left alone for a while after a failure."""
 
     def __init__(self, client: redis.Redis, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -84,11 +86,11 @@ class CommittedKeys:
         self._rests_until = float("-inf")
 
     def check(self, name: str, digest: str) -> Seen:
-        """Compare with what is remembered under the name."""
+        """Compare the digest with the one cached under the name."""
         return self._bounded(lambda: self._compare(name, digest), Seen.NEW)
 
     def remember(self, name: str, digest: str) -> None:
-        """Keep the digest under the name; the newest counts, as a dropped run has freed its key."""
+        """Cache the digest under the name; it replaces an older one, since a dropped run frees its key."""
         self._bounded(lambda: self._client.set(name, digest, ex=TTL_SECONDS), None)
 
     def _compare(self, name: str, digest: str) -> Seen:
@@ -123,8 +125,8 @@ class CommittedKeys:
 
 @cache
 def _keys(url: str) -> CommittedKeys:
-    """One client per process, made when the first key comes."""
-    half = MAX_SECONDS / 2  # connecting and the answer are waited for one after the other
+    """Return the one client of the process, made on first use."""
+    half = MAX_SECONDS / 2  # for connecting, then for the answer
     limits: dict[str, Any] = {"socket_connect_timeout": half, "socket_timeout": half}
     client = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, **limits)
     return CommittedKeys(client)

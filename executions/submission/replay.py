@@ -1,6 +1,8 @@
 """Submit a run again, with the same version, seed and inputs.
 
-Timing: request-time. Model: sync. Guarantee: as a submission's.
+Timing: request-time.
+Model: sync.
+Guarantee: as a submission's.
 Failure: bubble, as an IsolaneError with code and field.
 """
 

@@ -1,7 +1,9 @@
 """Submit a run. Services write tickets and never publish.
 
-Timing: request-time. Model: sync. Guarantee: exactly-once; one statement writes run and ticket, or neither, and of two
-submissions with the same idempotency key one is written. Failure: bubble, as an IsolaneError with code and field.
+Timing: request-time.
+Model: sync.
+Guarantee: exactly-once; one statement writes run and ticket, or neither, and once per idempotency key.
+Failure: bubble, as an IsolaneError with code and field.
 """
 
 import json
@@ -174,7 +176,7 @@ def _existing(request: RunRequest, digest: str) -> Execution | None:
     """Return the run that has the request's key, if any; raise if its request was different."""
     if not request.idempotency_key:
         return None
-    # Keys count per blueprint: a caller with limited reach must neither learn of others' keys nor take them.
+    # Keys count per blueprint: a caller with limited reach must neither see nor take keys of other blueprints.
     named = Blueprint.objects.filter(name=request.blueprint)
     runs = Execution.objects.filter(key_blueprint__in=named.values("id"))
     found = runs.filter(idempotency_key=request.idempotency_key).first()

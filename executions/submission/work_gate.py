@@ -1,7 +1,8 @@
-"""How many checks are done at once: one of each tenant, and a few in all.
+"""The limit of checks at the same time: one of each tenant, and a few in all.
 
-Timing: request-time; a thread waits for its turn for a bounded time, without a connection. Model: sync, any thread.
-Guarantee: a freed place goes to the tenant that has waited longest, so no tenant takes all places or all turns.
+Timing: request-time; a thread waits for its turn for a bounded time, without a connection.
+Model: sync, any thread.
+Guarantee: a freed place goes to the tenant that has waited longest, so that no tenant takes all.
 Failure: TooManyChecks, when no turn came in time.
 """
 
@@ -12,10 +13,10 @@ from contextlib import contextmanager
 
 from foundation.errors import TooManyChecks
 
-# Checks are Python, so more of them at once would not end sooner; each would take more from other requests.
+# Checks are Python code: more of them at once would not end sooner, and would slow other requests down.
 PLACES = 2
 WAIT_SECONDS = 1.0
-WAITING = 3  # of one tenant; each keeps a thread of web
+WAITING = 3  # of one tenant; each holds a thread of the web server
 
 
 class WorkGate:
@@ -26,7 +27,7 @@ class WorkGate:
         self._wait_s = wait_s
         self._lock = threading.Lock()
         self._busy: set[str] = set()
-        # Who waits, by tenant; tenants in the order of their turns.
+        # The waiting threads by tenant; tenants in the order of their turns.
         self._waiting: dict[str, deque[threading.Event]] = {}
 
     @contextmanager

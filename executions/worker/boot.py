@@ -1,7 +1,9 @@
 """The state of one worker boot.
 
-Timing: background-worker. Model: sync, shared by all threads of the process. Guarantee: at-most-once; a worker whose
-lease is not fresh claims nothing. Failure: none of its own; the caller acts on the answer.
+Timing: background-worker.
+Model: sync, shared by all threads of the process.
+Guarantee: at-most-once; a worker whose lease is not fresh claims nothing.
+Failure: none of its own; the caller acts on the answer.
 """
 
 import threading

@@ -1,8 +1,11 @@
 """The orderly end of a worker: running steps may finish, other placements are handed back at once.
 
-Timing: background-worker; a signal handler raises a number and nothing else, this thread acts on it. Model: sync.
-Guarantee: placements between two steps are handed back, running steps may finish within the grace time, later ones are
-lost here and resumed elsewhere. Failure: a placement that could not be handed back is reaped when the lease lapses.
+Steps that are still running after the grace time are lost here and resumed elsewhere.
+
+Timing: background-worker; a signal handler raises a number and nothing else, this thread acts on it.
+Model: sync.
+Guarantee: running steps may finish within the grace time; placements between two steps are handed back.
+Failure: a placement that could not be handed back is reaped when the lease lapses.
 """
 
 import threading

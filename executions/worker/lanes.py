@@ -1,6 +1,8 @@
 """The lanes of workers in Redis: their names, and the deletion of those of dead workers.
 
-Timing: background-worker. Model: sync, a fifth of a second at most for each call to Redis. Guarantee: at-least-once.
+Timing: background-worker.
+Model: sync, a fifth of a second at most for each call to Redis.
+Guarantee: at-least-once.
 Failure: a Redis that does not answer is tried again later; the messages of a dead lane are only wake-ups.
 """
 

@@ -1,8 +1,11 @@
 """From `celery -A orchestrator worker` to a worker of ours: Celery's signals of a worker's life.
 
-Timing: background-worker; worker_shutting_down runs inside a signal handler and only raises a number. Model: sync.
-Guarantee: the worker consumes the lane of its boot and no other queue. Failure: a worker that cannot start exits with
-2; Celery swallows what a receiver raises, and a worker that is not registered would idle for ever.
+Celery swallows what a receiver raises, and a worker that is not registered would idle for ever: so it exits.
+
+Timing: background-worker; worker_shutting_down runs inside a signal handler and only raises a number.
+Model: sync.
+Guarantee: the worker consumes the lane of its boot and no other queue.
+Failure: a worker that cannot start exits with 2.
 """
 
 import logging

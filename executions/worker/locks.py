@@ -1,8 +1,9 @@
 """Advisory locks in the database, for work that one worker does at a time.
 
-Timing: background-worker. Model: sync, one connection per thread. Guarantee: best-effort; work done under a lock
-may be done twice. Failure: a process that dies or is stopped loses its locks with its session, which the server ends
-after a time of silence.
+Timing: background-worker.
+Model: sync, one connection per thread.
+Guarantee: best-effort; work done under a lock may be done twice.
+Failure: a process that dies or is stopped loses its locks: the server ends its silent session.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,8 @@
 """Celery's signals of a link: task_prerun opens the context of its placement, task_postrun tears it down.
 
-Timing: background-worker. Model: sync. Guarantee: both fire for every link that a thread gets.
+Timing: background-worker.
+Model: sync.
+Guarantee: both fire for every link that a thread gets.
 Failure: Celery logs and swallows what a receiver raises; the body finds no good note and raises.
 """
 

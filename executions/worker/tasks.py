@@ -1,7 +1,9 @@
 """The Celery tasks: one link of a chain, and the probe of a lane.
 
-Timing: background-worker. Model: sync (a pool thread). Guarantee: as the step's; its message is gone on
-receipt, since PostgreSQL is the truth. Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
+Timing: background-worker.
+Model: sync (a pool thread).
+Guarantee: as the step's; its message is gone on receipt, since PostgreSQL is the truth.
+Failure: a code-only exception, or Ignore for a duplicate; never a Celery retry.
 """
 
 import logging

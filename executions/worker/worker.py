@@ -1,8 +1,9 @@
 """The worker of this process: its boot, links, loops, closer pool and drain.
 
-Timing: background-worker; Celery's signals call it, in the order built, ready, draining, shut down. Model: sync; each
-loop is a thread. Guarantee: a boot is registered after its lane is consumed, and ends with its lane. Failure: a worker
-that cannot describe its nodes or reach the database is not registered; one whose lane is unreachable ends the process.
+Timing: background-worker; Celery's signals call it, in the order built, ready, draining, shut down.
+Model: sync; each loop is a thread.
+Guarantee: a boot is registered after its lane is consumed, and ends with its lane.
+Failure: a worker without node descriptions or database is not registered; without its lane it ends.
 """
 
 import logging

@@ -2,9 +2,8 @@
 
 Timing: connecting and each command take 5 seconds at most.
 Model: sync; threads may share a handle, their commands are serialised.
-Guarantee: it is tagged by its client name, and uses no key outside of the placement's prefix; every value has a time
-to live.
-Failure: StepError; after an error of the connection, and after dispose, the handle raises and never connects again.
+Guarantee: tagged by its client name; only keys with the placement's prefix, each with a time to live.
+Failure: StepError; after a connection error or dispose, the handle raises and never connects again.
 """
 
 import contextlib

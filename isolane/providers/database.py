@@ -2,7 +2,7 @@
 
 Timing: connecting takes `connect_timeout_s` at most; a statement any time, or `statement_timeout_s`.
 Model: sync; threads may share a handle, their statements are serialised.
-Guarantee: it is tagged by its application_name. Every statement is a transaction of its own, unless a step begins one.
+Guarantee: tagged by its application_name; one transaction per statement, unless a step begins one.
 Failure: psycopg's own errors; a connection that is disposed of, or lost, raises and never connects again.
 """
 

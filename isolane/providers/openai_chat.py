@@ -3,7 +3,7 @@
 Timing: an answer, streamed or whole, comes within the client's timeout for a request.
 Model: blocking, in the calling thread.
 Guarantee: a returned answer is complete; `on_text` has had the pieces that came before a failure.
-Failure: a StepError: 429 is RATE_LIMIT_ERROR; 5xx, broken connections and a stream that ends early are TRANSIENT_ERROR.
+Failure: StepError: RATE_LIMIT_ERROR for 429, TRANSIENT_ERROR for 5xx and broken connections or streams.
 """
 
 import contextlib

@@ -1,9 +1,11 @@
 """Connections of one HTTP client: to one address only, within the request's time, and none after it is closed.
 
+DNS is not asked; TLS and the Host header keep the name. Closing also ends a connection that another thread waits on
+or is just opening.
+
 Timing: connecting, reading and writing block until they are done, or until the deadline of `until`.
 Model: blocking sockets, used from any thread; each thread has its own deadline.
-Guarantee: only the pinned host and port are connected to, at the pinned address and without asking DNS; TLS and
-the Host header keep the name. Closing ends every connection, also one that another thread waits on or is just opening.
+Guarantee: connects to the pinned host, port and address only; closing ends every connection.
 Failure: errors of httpcore for timeouts and broken connections; a refused address is a ConnectError.
 """
 

@@ -1,11 +1,12 @@
 """The transport of an HTTP client: to the base URL's origin only, within one timeout, retried only if safe.
 
-Timing: a request, all its tries and the last byte of its answer share one timeout; up to 2 s pass between two tries.
+No redirect carries credentials away: scheme, host and port are fixed. Only methods in `retried` are sent again, and
+only after a broken connection, 502, 503 or 504.
+
+Timing: one timeout for all tries, up to the answer's last byte; up to 2 s pass between two tries.
 Model: blocking, in the calling thread; safe from any number of threads.
-Guarantee: nothing goes to another scheme, host or port, so no redirect carries credentials away. A request that may
-have had an effect is not sent twice: only methods in `retried` are, and only after a broken connection, 502, 503 or
-504. Failure: httpx's errors; another origin is a StepError with POLICY_VIOLATION. When tries or time are over, the last
-answer or error stands.
+Guarantee: nothing goes to another origin; a request that may have had an effect is not sent twice.
+Failure: httpx's errors, and the last answer or error of all tries; POLICY_VIOLATION for another origin.
 """
 
 import ssl

@@ -1,8 +1,9 @@
 """A child process: its description, start, supervision and end.
 
-Timing: starting returns at once; ending waits for the child's own time, then kills. Model: sync, for one thread.
-Guarantee: an ended child leaves no descendant. Failure: a start that fails is raised; a process that survives its kill
-is reported, and does not keep others from being ended.
+Timing: starting returns at once; ending waits for the child's own time, then kills.
+Model: sync, for one thread.
+Guarantee: an ended child leaves no descendant.
+Failure: a failed start is raised; a process that survives its kill is reported, and the others are ended.
 """
 
 from __future__ import annotations

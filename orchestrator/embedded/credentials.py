@@ -1,7 +1,9 @@
 """Credentials as files that only their owner may read, so that no environment contains one.
 
-Timing: before a stack's processes start, and after they have ended. Model: sync. Guarantee: idempotent; a reader sees
-the old content or the new. Failure: bubble.
+Timing: before a stack's processes start, and after they have ended.
+Model: sync.
+Guarantee: idempotent; a reader sees the old content or the new.
+Failure: bubble.
 """
 
 from __future__ import annotations

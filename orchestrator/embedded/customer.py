@@ -1,7 +1,9 @@
 """A second PostgreSQL that plays a customer's server: demos and tests open resources on it.
 
-Timing: created and filled in two to three seconds, then a server like any other. Model: sync.
-Guarantee: each `prepare` starts with empty data. Failure: bubble; a demo cannot run without its server.
+Timing: created and filled in two to three seconds, then a server like any other.
+Model: sync.
+Guarantee: each `prepare` starts with empty data.
+Failure: bubble; a demo cannot run without its server.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 Switches to another user if one is given ("-" for none), asks the kernel for SIGNAL at the death of
 PARENT, and executes COMMAND. In this order, because a change of user clears that request. A program
 rather than a `preexec_fn`, because Python code between fork and exec of a threaded process can
-deadlock; it costs about 15 ms per start. All imports come before the change of user, who may not be
+deadlock; it costs about 15 ms per start. All imports come before the change of user, which may not be
 able to read the interpreter's files; so COMMAND is a path, because a search for it would import more.
 
-Timing: before COMMAND, which takes the place of this process. Model: sync, single-threaded.
-Guarantee: at-most-once; if PARENT is gone, COMMAND is not run. Failure: one line and a non-zero exit code.
+Timing: before COMMAND, which takes the place of this process.
+Model: sync, single-threaded.
+Guarantee: at-most-once; if PARENT is gone, COMMAND is not run.
+Failure: one line and a non-zero exit code.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class EmbeddedPaths:
     """The paths of one stack; everything is below `home`, except where that cannot work.
 
     Two things may be elsewhere: sockets, if their path would be too long, and, for root, the files of
-    PostgreSQL: it runs as `nobody`, who cannot enter the private `home`. The link `home/postgres` then
+    PostgreSQL: it runs as `nobody`, which cannot enter the private `home`. The link `home/postgres` then
     leads there, so a moved project finds its data and a new one gets new data.
     """
 

@@ -1,6 +1,7 @@
 """The data directory of an embedded PostgreSQL, and the server on it.
 
-Timing: before the server is first started; creating a cluster takes seconds, two minutes at most. Model: sync.
+Timing: before the server is first started; creating a cluster takes seconds, two minutes at most.
+Model: sync.
 Guarantee: idempotent; it is created under another name and renamed, so an interrupted creation is repeated.
 Failure: EmbeddedError with the message of initdb.
 """

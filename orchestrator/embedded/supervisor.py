@@ -1,8 +1,9 @@
 """The supervisor: starts children, restarts those that crash, and stops all in reverse order.
 
-Timing: a long-running loop in the main thread. Model: sync, single-threaded; signals only raise or set a flag.
+Timing: a long-running loop in the main thread.
+Model: sync, single-threaded; signals only raise or set a flag.
 Guarantee: at-least-once; a child runs until it is stopped, and all end with the supervisor.
-Failure: retry; a crash is followed by a restart after a delay that doubles. A first start that fails is raised.
+Failure: retry; a crash is followed by a restart after a doubling delay; a failed first start is raised.
 """
 
 from __future__ import annotations

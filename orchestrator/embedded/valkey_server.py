@@ -1,8 +1,9 @@
 """The base of the two embedded Valkeys, broker and run cache.
 
-Timing: before the server is started, and whenever the supervisor checks whether it is ready. Model: sync.
+Timing: before the server is started, and whenever the supervisor checks whether it is ready.
+Model: sync.
 Guarantee: idempotent; the configuration is written anew at each start.
-Failure: a predecessor that does not end is raised; a server that does not answer is not ready; nothing is tried twice.
+Failure: a predecessor that does not end is raised; a silent server is not ready; nothing is retried.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Remote servers as their administrator sees them: connections, users, roles and keys of runs.
 
-Timing: request-time, from the operator's terminal. Model: sync; one connection each, closed by its opener.
-Guarantee: idempotent; nothing is changed on the server. Failure: bubble, as RemoteServerAway; its text holds no
-password.
+Timing: request-time, from the operator's terminal.
+Model: sync; one connection each, closed by its opener.
+Guarantee: idempotent; nothing is changed on the server.
+Failure: bubble, as RemoteServerAway; its text holds no password.
 """
 
 import contextlib

@@ -1,7 +1,9 @@
 """The runner of probes: publishes and submits them as users do, follows them to their end and observes them.
 
-Timing: request-time; following a run polls it. Model: sync; the runs themselves happen in workers.
-Guarantee: as the services'. Failure: bubble; a run that does not end is cancelled, and NotRun says so.
+Timing: request-time; following a run polls it.
+Model: sync; the runs themselves happen in workers.
+Guarantee: as the services'.
+Failure: bubble; a run that does not end is cancelled, and NotRun says so.
 """
 
 import time

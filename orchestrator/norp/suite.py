@@ -1,7 +1,9 @@
 """The run of the five tests: the probes that each needs, and their order.
 
-Timing: request-time. Model: sync; runs that must be active at the same time are submitted one right after the other.
-Guarantee: as the services'. Failure: bubble; what cannot be run is NotRun, what does not hold is a verdict.
+Timing: request-time.
+Model: sync; runs that must be active at the same time are submitted one right after the other.
+Guarantee: as the services'.
+Failure: bubble; what cannot be run is NotRun, what does not hold is a verdict.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,8 @@
 """The targets of the tests in a live deployment: its run cache always, and a tenant's database.
 
-Timing: request-time. Model: sync. Guarantee: idempotent; a definition that exists already is used.
+Timing: request-time.
+Model: sync.
+Guarantee: idempotent; a definition that exists already is used.
 Failure: bubble, as NotRun or the services' own errors: each names what is missing and the way out.
 """
 

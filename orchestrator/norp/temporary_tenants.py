@@ -1,7 +1,9 @@
 """Temporary tenants, for the length of a test.
 
-Timing: request-time. Model: sync. Guarantee: at-least-once; it is marked for deletion first, so that workers and
-provisioners finish if this terminal stops. Failure: bubble; one that is not deleted in time is named.
+Timing: request-time.
+Model: sync.
+Guarantee: at-least-once; marked for deletion first: workers and provisioners finish if this terminal stops.
+Failure: bubble; one that is not deleted in time is named.
 """
 
 import secrets

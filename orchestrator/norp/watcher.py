@@ -1,7 +1,9 @@
 """The watcher of a remote server while probes run: a connection is open for a moment only, and must be seen then.
 
-Timing: request-time, as long as its block. Model: sync; a thread takes some twenty snapshots a second.
-Guarantee: idempotent; nothing is changed on the server. Failure: an error of the thread is raised by the next call.
+Timing: request-time, as long as its block.
+Model: sync; a thread takes some twenty snapshots a second.
+Guarantee: idempotent; nothing is changed on the server.
+Failure: an error of the thread is raised by the next call.
 """
 
 import threading

@@ -3,7 +3,7 @@
 Timing: request-time, in the server's event loop.
 Model: sync; only the application runs as a task, in a fresh context without anything of another request.
 Guarantee: no more of a request is kept than the limits allow; beyond them the answer is a problem at once.
-Failure: invalid HTTP is answered 400 and the connection closes; uvicorn logs errors of the application and answers 500.
+Failure: 400 for invalid HTTP, then the connection closes; 500 for the application's errors, which are logged.
 """
 
 import asyncio

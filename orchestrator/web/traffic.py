@@ -2,7 +2,7 @@
 
 Timing: request-time, in the server's event loop.
 Model: sync; nothing here waits.
-Guarantee: deterministic for a clock: a complete request of a caller that reads is answered, or refused with 503.
+Guarantee: deterministic for a clock; a complete request is answered or refused with 503, if its caller reads.
 Failure: errors bubble to the event loop, which logs them and closes the connection.
 """
 

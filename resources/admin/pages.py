@@ -1,6 +1,8 @@
 """Admin pages for definitions and secrets of one tenant, in its scope, through the same services as the API.
 
-Timing: request-time. Model: sync views in threads. Guarantee: as the services'; no page holds the value of a secret.
+Timing: request-time.
+Model: sync views in threads.
+Guarantee: as the services'; no page holds the value of a secret.
 Failure: errors of a service are shown in the form; all others bubble.
 """
 

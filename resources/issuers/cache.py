@@ -1,7 +1,8 @@
 """The issuer of run cache users: one user per placement, which can use that placement's keys and no others.
 
-Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time, never retried.
-Guarantee: idempotent; the user is created by one command, and gone with its connections before its keys are evicted.
+Timing: while a placement opens, closes or is swept.
+Model: sync, on a connection of its own each time, never retried.
+Guarantee: idempotent; one command creates the user; it is gone, with its connections, before its keys.
 Failure: IssueError; what may be left is revoked again later. A restarted cache has neither users nor keys.
 """
 

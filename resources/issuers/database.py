@@ -1,9 +1,11 @@
 """The issuer of PostgreSQL roles: one role per placement, where the definition has `mint`.
 
-Timing: while a placement opens, closes or is swept. Model: sync, on a connection of its own each time.
-Guarantee: idempotent; a role is created in one transaction, which a revocation waits for, so that none appears later.
 No run can hold a lock that its own revocation waits for after its sessions have ended.
-Failure: IssueError; a role that may be left is revoked again later, and cannot log in after its `VALID UNTIL`.
+
+Timing: while a placement opens, closes or is swept.
+Model: sync, on a connection of its own each time.
+Guarantee: idempotent; a role is made in one transaction; a revocation waits for it, so none appears later.
+Failure: IssueError; a role that may be left is revoked again later, and expires by its `VALID UNTIL`.
 """
 
 import secrets

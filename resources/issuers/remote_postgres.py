@@ -1,8 +1,10 @@
 """The worker's connection to a customer's PostgreSQL.
 
-Timing: while a placement opens, closes or is swept. Model: sync; one connection, closed by its opener.
-Guarantee: at-most-once per statement; nothing waits beyond the deadline, even if the server accepts and never answers.
 Only pg_catalog is searched: a run may have left a function or operator of any name in another schema.
+
+Timing: while a placement opens, closes or is swept.
+Model: sync; one connection, closed by its opener.
+Guarantee: at-most-once per statement; nothing waits beyond the deadline, even if the server is silent.
 Failure: IssueError with the server's own message; the server rolls back what was not committed.
 """
 

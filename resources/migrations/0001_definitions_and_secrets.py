@@ -1,4 +1,4 @@
-"""Where the resources of a tenant are, and the secrets that open them."""
+"""Definitions of resources, and the secrets that open them."""
 
 from django.db import migrations, models
 

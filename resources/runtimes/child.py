@@ -1,13 +1,13 @@
 """A runner process on this machine and the worker's end of its stream.
 
+It inherits no descriptor, variable or signal. If the worker dies, the stream ends and the runner kills its descendants,
+in whatever session, and its own process group; the next worker sweeps the folder. A parent-death signal would not work:
+it fires when the *thread* that started the process ends, and the worker's threads come and go.
+
 Timing: starting returns before the runner has imported its packages; kill waits for the end.
 Model: exec'd with a clean environment as leader of its own session, never forked from the worker.
-Guarantee: no descriptor, variable or signal of the worker reaches it; its folder and all processes that
-it started, in whatever session, end with it. Ending it never raises.
-Failure: an error while it is ended is logged and does not stop the rest. If the worker dies,
-the stream ends and the runner kills its descendants and its own process group; the folder is swept
-by the next worker. A parent-death signal would not work: it fires when the *thread* that started the
-process ends, and the worker's threads come and go.
+Guarantee: nothing of the worker reaches it; its folder and all its processes end with it.
+Failure: an error while it is ended is logged, never raised, and does not stop the rest.
 """
 
 import contextlib

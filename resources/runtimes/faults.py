@@ -1,6 +1,9 @@
 """Faults during a teardown: logged, and kept from stopping the rest.
 
-Timing: none of its own. Model: sync, any thread. Guarantee: best-effort. Failure: logged, never raised.
+Timing: none of its own.
+Model: sync, any thread.
+Guarantee: best-effort.
+Failure: logged, never raised.
 """
 
 import logging

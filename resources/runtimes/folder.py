@@ -1,13 +1,13 @@
 """The folder of one runtime.
 
-Timing: creating, emptying and removing one takes next to no time if there is little in it; else a separate process
-does it, within two seconds.
+The kernel drops the lock with its process, however that ends; process ids would mean nothing across containers that
+share the directory. A step cannot unlink the lock, as there is no lock file. A creator checks, once it holds the lock,
+that the folder still exists.
+
+Timing: next to none for a few files; else a separate process does it, within two seconds.
 Model: the worker's process holds a lock (flock) on the folder itself for as long as it needs it.
-The kernel drops it with the process, however that ends; process ids would mean nothing across
-containers that share the directory. A step cannot unlink the lock, as there is no lock file.
-Guarantee: a folder in use is never swept, nor is one that is just being created: its creator checks,
-once the lock is held, that it still exists.
-Failure: a folder that cannot be removed is left without a lock, and `resources.runtimes.sweeping` tries again.
+Guarantee: a folder in use is never swept, nor is one that is just being created.
+Failure: a folder that cannot be removed is unlocked, and `resources.runtimes.sweeping` tries again.
 """
 
 import contextlib

@@ -1,11 +1,12 @@
 """The pool of a worker's runners: busy ones, idle ones that wait for their tenant's next run, and retired ones.
 
-Timing: taking one is quick; giving one back that is not reused waits for its end. Model: any thread. At most `size`
-runners are busy, and twice as many exist in all, since a start takes far longer than a short step. One more ends the
-one that has been idle for longest.
+A start takes far longer than a short step, so idle runners are kept; one too many ends the one that has been idle for
+longest. A dead runner that was never given back is found when its slot is needed, and reported.
+
+Timing: taking one is quick; giving one back that is not reused waits for its end.
+Model: any thread; at most `size` runners are busy, and twice as many exist in all.
 Guarantee: a runner that is given back frees its slot, whatever goes wrong meanwhile.
-Failure: a runner that could not be disposed of is retired and tried again by the sweep; a dead one that was never
-given back is found when its slot is needed, and reported.
+Failure: a runner that could not be disposed of is retired, and tried again by the sweep.
 """
 
 import logging

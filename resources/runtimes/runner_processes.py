@@ -1,8 +1,10 @@
 """The worker's ending of all processes that a runner started, also those that left its process group.
 
-Timing: some milliseconds, half a second at most. Model: any thread; walks the list of processes.
-Guarantee: only descendants of the runner, or processes with the runner's folder as HOME, are
-killed; a process id that was reused meanwhile is recognised.
+A process id that was reused meanwhile is recognised.
+
+Timing: some milliseconds, half a second at most.
+Model: any thread; walks the list of processes.
+Guarantee: kills only the runner's descendants and processes with its folder as HOME.
 Failure: a process that changed its environment is not found once its runner is dead.
 """
 

@@ -1,12 +1,12 @@
 """The level `shared`: long-lived runners, one execution at a time.
 
+A clean teardown means that all handles are reported closed and the folder is empty. A step's changes to Python's own
+state stay within its tenant.
+
 Timing: a start takes an idle runner or begins a new one; its first `open` waits for its imports.
 Model: a pool per backend (`resources.runtimes.pool`), used from any thread.
-Guarantee: a runner is reused only after a clean teardown, with all handles reported closed and an
-empty folder, and only for the tenant that it was started for: changes of a step to Python's own
-state stay within that tenant.
-Failure: a runner that was killed, died or left something behind is ended, and its slot is freed, whatever goes wrong
-meanwhile.
+Guarantee: a runner is reused only after a clean teardown, and only for the tenant that it was started for.
+Failure: a runner that died or left something behind is ended, and its slot is freed in any case.
 """
 
 import contextlib

@@ -2,8 +2,7 @@
 
 Timing: returns shortly after the deadline at the latest; a cancellation is noticed within 0.1 s.
 Model: one thread per step polls the stream, the clock, the cancel flag and the process.
-Guarantee: exactly one result; a runtime that did not answer properly is dead by then; however much a
-step writes, the forwarded output is bounded.
+Guarantee: exactly one result and bounded output; a runtime that did not answer properly is dead by then.
 Failure: an error of the caller's own callback kills the runtime and is raised.
 """
 

@@ -1,8 +1,8 @@
 """The sweep of folders whose worker died, or could not remove them.
 
-Timing: some milliseconds where there is nothing; else as long as it is given. Model: sync, one thread at a time;
-several workers may sweep at once. Guarantee: at-least-once; a folder that a living process holds is never touched, and
-one that cannot be removed does not hold up the others.
+Timing: some milliseconds where there is nothing; else as long as it is given.
+Model: sync, one thread at a time; several workers may sweep at once.
+Guarantee: at-least-once; a held folder is never touched, and one that stays does not delay the others.
 Failure: a folder that stays is logged once, and tried again, later and later.
 """
 

@@ -3,8 +3,9 @@
 A stopped worker cannot end them itself, and a step may keep every thread of its own process busy. So a small separate
 process watches: with every renewal of the lease it gets the time until which the runtimes may live.
 
-Timing: a message takes microseconds; starting it some milliseconds, before the first runtime. Model: any thread, one at
-a time. Guarantee: a runtime does not outlive the last keepalive; with the worker all of them end.
+Timing: a message takes microseconds; starting it some milliseconds, before the first runtime.
+Model: any thread, one at a time.
+Guarantee: a runtime does not outlive the last keepalive; with the worker all of them end.
 Failure: a watchdog that was killed, or no longer reads, is replaced, and gets all messages again.
 """
 

@@ -1,8 +1,10 @@
 """`python -m resources.runtimes.watchdog_process FD`: see resources.runtimes.watchdog.
 
-Timing: sleeps until a message comes or the keepalive runs out. Model: one thread, no code of steps, nothing of the
-platform but the ending of processes. Guarantee: a watched runtime is dead shortly after the last keepalive has run
-out, or after its worker has died; then its folder is removed, too, for ten seconds at most.
+It tries to remove a folder for ten seconds at most.
+
+Timing: sleeps until a message comes or the keepalive runs out.
+Model: one thread, no code of steps, nothing of the platform but the ending of processes.
+Guarantee: a runtime is killed soon after its last keepalive or its worker's death; then its folder goes.
 Failure: runtimes that have ended by themselves are ignored.
 """
 

@@ -1,9 +1,9 @@
 """Re-encryption under the newest key, row by row, while runs go on.
 
-Timing: request-time, from a command. Model: sync. Guarantee: idempotent; each row is compared and set by itself, so
-that a value written meanwhile is never overwritten with an older one.
-Failure: values that no key decrypts are counted and left as they are; database errors bubble, and a second run
-continues.
+Timing: request-time, from a command.
+Model: sync.
+Guarantee: idempotent; each row is compared and set, so that a newer value is never overwritten.
+Failure: undecryptable values are counted and kept; database errors bubble, and a second run continues.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Storing secrets, and resolving references to them for a run.
 
-Timing: request-time (putting, deleting) and background-worker (resolving). Model: sync; resolvers may read a file or
-query a server. Guarantee: a value is stored encrypted only, and leaves by `resolve` alone.
+Timing: request-time (putting, deleting) and background-worker (resolving).
+Model: sync; resolvers may read a file or query a server.
+Guarantee: a value is stored encrypted only, and leaves by `resolve` alone.
 Failure: bubble; an error names the secret or the reference, never a value.
 """
 

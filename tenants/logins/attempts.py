@@ -2,7 +2,7 @@
 
 Timing: request-time.
 Model: sync.
-Guarantee: at-most-once; a try counts as failed before it is made, so that many at once cannot evade the limit.
+Guarantee: at-most-once; a try counts as failed before it is made, so many at once cannot evade the limit.
 Failure: bubble; a try that could not be finished is not counted.
 """
 

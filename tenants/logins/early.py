@@ -2,7 +2,7 @@
 
 Timing: request-time.
 Model: async; waits for a form's body and for the answer to be sent.
-Guarantee: best-effort; unknown callers are counted and refused behind it, a recently valid key is never refused.
+Guarantee: best-effort; unknown callers are counted and refused behind it, a recently valid key never is.
 Failure: abort; a caller that disconnects before its form is complete gets no answer.
 """
 

@@ -1,7 +1,7 @@
 """Hashing passwords in threads of its own; each hash takes a processor for about 0.2 s.
 
 Timing: request-time.
-Model: sync; few threads hash, with low priority, and few requests wait for them, without a database connection.
+Model: sync; few threads hash, at low priority, and few requests wait, without a database connection.
 Guarantee: at-most-once; one or two processors hash, never more than half.
 Failure: abort; a request that finds the queue full is refused with a time to retry.
 """

@@ -6,7 +6,7 @@ another scope than the wanted one.
 
 Timing: request-time and background-worker.
 Model: sync; a connection belongs to its thread.
-Guarantee: at-most-once; asserting the scope is the first statement on every connection and the only one sent twice.
+Guarantee: at-most-once; the assertion of the scope comes first on a connection, and only it is sent twice.
 Failure: a connection that died outside a transaction is replaced before anything else is sent; else bubble.
 """
 

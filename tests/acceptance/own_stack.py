@@ -71,7 +71,7 @@ class Member:
         return process.reap()
 
     def log(self) -> str:
-        """What it has written."""
+        """Return its log."""
         return log_path(self._logs, self.child.name).read_text()
 
     @contextmanager

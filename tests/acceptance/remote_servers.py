@@ -1,4 +1,4 @@
-"""What the remote servers say of a run: the customer's PostgreSQL and the run cache; and what its ledger says."""
+"""Traces of a run at the remote servers, the customer's PostgreSQL and the run cache; and in its ledger."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -47,7 +47,7 @@ class RemoteServers:
     cache: "redis.Redis"
 
     def left_of(self, execution_id: UUID) -> list[str]:
-        """What exists there on behalf of a run."""
+        """Return all that exists there on behalf of a run."""
         text, digits = str(execution_id), execution_id.hex
         clients = [str(one["name"]) for one in self.cache.client_list() if text in one["name"]]
         users = [user for user in map(_text, self.cache.acl_users()) if text in user]

@@ -1,4 +1,4 @@
-"""What somebody with a way to the broker can do to a worker: not end it, and not learn the broker's password."""
+"""Access to the broker neither ends a worker nor reveals the broker's password."""
 
 import base64
 import json

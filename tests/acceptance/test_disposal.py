@@ -141,7 +141,7 @@ def test_a_worker_that_drains_leaves_nothing_and_its_runs_go_on(
     start_worker: StartWorker,
     tmp_path: Path,
 ) -> None:
-    """That one is killed is in the storm."""
+    """The storm has the workers that are killed."""
     drained = start_worker()
     files = {tenant: tmp_path / tenant.schema for tenant in tenants}
     runs = {

@@ -50,7 +50,7 @@ def define(tenant: TenantRef, customer: Customer) -> None:
 
 
 def sessions_used(tenant: TenantRef, run: Execution) -> Counter[int]:
-    """How many steps were answered by which session of the server."""
+    """Count the steps that each session of the server answered."""
     with tenant_scope(tenant):
         return Counter(int(output or 0) for output in run.steps.values_list("output", flat=True))
 

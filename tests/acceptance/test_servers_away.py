@@ -39,7 +39,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnStack]:
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """What a test has submitted; the runs stay in their first step until they are let go."""
+    """The runs of a test; they stay in their first step until they are let go."""
 
     stack: OwnStack
     notes: Path
@@ -70,7 +70,7 @@ class Runs:
         wait_for(all_are, f"all runs to be in {step}")
 
     def noted(self) -> list[str]:
-        """Which steps have begun, each time."""
+        """Return the steps that have begun, once for each start."""
         return self.notes.read_text().splitlines() if self.notes.exists() else []
 
     def let_go(self) -> None:

@@ -71,7 +71,7 @@ class Up:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What it says about itself."""
+        """Return the content of its state file."""
         content: dict[str, Any] = json.loads((self.home / "state.json").read_text())
         return content
 
@@ -101,7 +101,7 @@ def status_of(url: str, *, user: str = "", method: str = "GET") -> int:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """Where the stack keeps its things, some of them elsewhere when root starts it."""
+    """The directory of the stack; if root starts it, some files are elsewhere."""
     yield tmp_path / "home"
     EmbeddedPaths(tmp_path / "home").remove()
 
@@ -162,7 +162,7 @@ def _mentions(process: psutil.Process, text: str) -> bool:
 
 
 def _environ(process: psutil.Process) -> str:
-    """What a process was given; nothing if it lets nobody look at it."""
+    """Return the environment of a process; empty if it may not be read."""
     try:
         return json.dumps(process.environ())
     except psutil.AccessDenied:
@@ -170,7 +170,7 @@ def _environ(process: psutil.Process) -> str:
 
 
 def _has_owner_url(pid: int) -> bool:
-    """Whether the owner's URL was given to the process; one that lets nobody look at it tells nobody."""
+    """Return True if the process shows the owner's URL; an unreadable environment shows nothing."""
     try:
         return b"DATABASE_OWNER_URL" in Path(f"/proc/{pid}/environ").read_bytes()
     except PermissionError:

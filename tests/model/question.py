@@ -34,7 +34,7 @@ class Question:
         self.step = row.step
 
     def refuse(self, stranger: TenantRef) -> None:
-        """Whoever belongs to another tenant finds no such run, and changes nothing."""
+        """Answer as another tenant, which finds no such run and changes nothing."""
         before = self._rows()
         with pytest.raises(NotFound):
             self._reply(stranger, Answer.APPROVE)

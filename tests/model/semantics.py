@@ -288,7 +288,7 @@ class Model:
             self._around(act.afterwards)
 
     def _leave(self, step: StepNow, seconds: float, act: Act) -> None:
-        """The slot is given away; whoever ends the placement, the run waits."""
+        """Free the slot; the run waits, whichever process ended the placement."""
         self.parks.append((step.key, seconds))
         if act.afterwards in LOSSES:
             self._losses += 1

@@ -46,6 +46,8 @@ AUDITED = {
     "resources/runtimes/supervision.py": ("platform", "boundary"),
     "isolane/session.py": ("platform", "boundary"),
 }
+MAX_HEADER_LINE = 116
+HEADERS_LATER = ("executions.transitions.",)
 NEUTRAL = [path for path, (_, kind) in AUDITED.items() if kind == "neutral"]
 
 
@@ -77,7 +79,7 @@ def example(code: str, **given: str) -> Module:
     return Module(f'"""An example.\n\n{words}\n"""\n{code}', "executions.example")
 
 
-# --- who needs a header
+# --- modules that need a header
 def test_every_file_at_a_boundary_has_a_header() -> None:
     without = {
         name: reasons
@@ -140,6 +142,17 @@ def test_a_header_without_one_of_its_words_is_none(missing: str) -> None:
     assert example("").header is not None
     docstring = " ".join(f"{word}: x." for word in WORDS if word != missing)
     assert Module(f'"""{docstring}"""', "example").header is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, one in modules().items() if one.header and not name.startswith(HEADERS_LATER)],
+)
+def test_a_header_is_four_lines_one_for_each_word(name: str) -> None:
+    docstring = modules()[name].docstring
+    lines = docstring[docstring.index("Timing:") :].splitlines()
+    assert [line.partition(":")[0] for line in lines] == list(WORDS)
+    assert [line for line in lines if len(line) > MAX_HEADER_LINE] == []
 
 
 # --- header and code

@@ -2,7 +2,7 @@
 
 Timing: polls a few times per second.
 Model: sync, one thread.
-Guarantee: at-least-once; unanswered requests are retried, and an idempotency key keeps a submission to one run.
+Guarantee: at-least-once; unanswered requests are retried; an idempotency key keeps a submission to one run.
 Failure: bubble, unless the database is down.
 """
 

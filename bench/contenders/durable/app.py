@@ -2,7 +2,7 @@
 
 Timing: background-worker.
 Model: sync (prefork).
-Guarantee: at-least-once; a message is acknowledged after its task, and the guarded update ignores a duplicate.
+Guarantee: at-least-once; messages are acknowledged late, and the guarded update ignores duplicates.
 Failure: a lost message is not sent again.
 """
 

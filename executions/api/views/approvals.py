@@ -1,6 +1,8 @@
 """Endpoints for questions of runs to people: list, read, answer.
 
-Timing: request-time. Model: sync views in threads; no request waits for a run. Guarantee: as the service's.
+Timing: request-time.
+Model: sync views in threads; no request waits for a run.
+Guarantee: as the service's.
 Failure: bubble, as a problem.
 """
 

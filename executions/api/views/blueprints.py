@@ -1,6 +1,8 @@
 """Endpoints for blueprints and nodes: parse, call one service, render.
 
-Timing: request-time. Model: sync views in threads. Guarantee: as the service's; versions never change.
+Timing: request-time.
+Model: sync views in threads.
+Guarantee: as the service's; versions never change.
 Failure: bubble, as a problem with the path and line of the error.
 """
 

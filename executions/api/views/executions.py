@@ -1,6 +1,8 @@
 """Endpoints for executions: parse, call one service, render.
 
-Timing: request-time. Model: sync views in threads; no request waits for a run. Guarantee: as the service's.
+Timing: request-time.
+Model: sync views in threads; no request waits for a run.
+Guarantee: as the service's.
 Failure: bubble, as a problem.
 """
 

@@ -1,6 +1,9 @@
 """Endpoints for the history of a run: events, explanation, logs, costs. Each returns one page and the next position.
 
-Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failure: bubble, as a problem.
+Timing: request-time.
+Model: sync views in threads.
+Guarantee: reads only.
+Failure: bubble, as a problem.
 """
 
 from collections.abc import Sequence

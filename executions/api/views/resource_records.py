@@ -1,6 +1,9 @@
 """Endpoints for the ledger of resources.
 
-Timing: request-time. Model: sync views in threads. Guarantee: reads only. Failure: bubble, as a problem.
+Timing: request-time.
+Model: sync views in threads.
+Guarantee: reads only.
+Failure: bubble, as a problem.
 """
 
 from typing import ClassVar

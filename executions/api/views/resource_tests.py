@@ -1,6 +1,8 @@
 """The endpoint that tests a resource definition.
 
-Timing: request-time. Model: sync views in threads; the test runs in a worker's runtime. Guarantee: as the service's.
+Timing: request-time.
+Model: sync views in threads; the test runs in a worker's runtime.
+Guarantee: as the service's.
 Failure: bubble, as a problem.
 """
 

@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
             sql=[
                 "ALTER TABLE placement_ticket SET (fillfactor = 70)",
                 "ALTER TABLE placement_worker SET (fillfactor = 50)",
-                # Counts the reasons to admit; whoever admits reads it again before it leaves.
+                # Counts the reasons to admit; an admission reads it again before it ends.
                 "CREATE SEQUENCE placement_dirty",
             ],
             reverse_sql="DROP SEQUENCE placement_dirty",

@@ -1,4 +1,4 @@
-"""Whether a worker hears its lane."""
+"""The flag of a worker that reaches its lane."""
 
 from django.db import migrations, models
 

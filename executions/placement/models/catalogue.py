@@ -6,7 +6,7 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class Catalogue(HasRights, models.Model):
-    """Immutable; its version is the hash of its content. Web and workers read it instead of importing step code."""
+    """Immutable nodes; the version is the hash of the content. Web and workers read it and never import step code."""
 
     database_rights = DatabaseRights(
         tenant=("SELECT",), worker=("SELECT", "INSERT", "UPDATE (offered_at)")

@@ -1,4 +1,4 @@
-"""What is to happen at a time."""
+"""Wake-ups and expiries, each due at a time."""
 
 from django.db import models
 
@@ -7,14 +7,14 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class DueKind(models.TextChoices):
-    """What happens then."""
+    """The kinds of things that become due."""
 
     WAKE = "wake"  # a parked run goes on; the ref is its id
     APPROVAL = "approval"  # the question of a suspended run expires; the ref is the run's id
 
 
 class Due(HasRights, models.Model):
-    """Written with what waits, deleted with what happens; the tick looks at the earliest ones."""
+    """A row for each run that waits, deleted when the run is woken; the tick reads the earliest ones."""
 
     database_rights = DatabaseRights(
         tenant=("SELECT", "INSERT", "UPDATE", "DELETE"), worker=("SELECT", "UPDATE")

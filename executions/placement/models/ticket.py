@@ -10,10 +10,10 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class Ticket(HasRights, models.Model):
-    """Exists until its execution is terminal. A slot is held exactly while it is placed.
+    """A run's place in the queue, until the run is terminal; a placed ticket holds a slot, no other does.
 
     (execution, epoch, worker) is the fence: claim, checkpoint and close lock this row FOR SHARE in their own
-    statement, and whoever ends a placement raises the epoch in the same statement.
+    statement, and the statement that ends a placement raises the epoch.
     """
 
     database_rights = DatabaseRights(
@@ -23,7 +23,7 @@ class Ticket(HasRights, models.Model):
     )
 
     execution_id = models.UUIDField(primary_key=True)
-    # The two partial indexes below serve every question that is asked often; each more is written with every run.
+    # The two partial indexes below serve all frequent queries; one more would be one more write for every run.
     tenant = models.ForeignKey(
         Tenant, on_delete=models.CASCADE, related_name="tickets", db_index=False
     )

@@ -9,7 +9,7 @@ from tenants.rights import DatabaseRights, HasRights
 
 
 class Worker(HasRights, models.Model):
-    """Alive while its lease, on the database's clock, has not lapsed."""
+    """A boot of a worker; alive until its lease lapses, by the database's clock."""
 
     database_rights = DatabaseRights(worker=("SELECT", "INSERT", "UPDATE", "DELETE"))
 

@@ -1,7 +1,8 @@
 """The output of an attempt on its way to the database, while its step runs.
 
-Timing: background-worker; a thread of its own writes new output once a second, the rest goes with the checkpoint.
-Model: sync. Guarantee: at-least-once until the checkpoint, in order; lost with its placement.
+Timing: background-worker; a thread writes new output once a second, the checkpoint the rest.
+Model: sync.
+Guarantee: at-least-once until the checkpoint, in order; lost with its placement.
 Failure: output that could not be written is tried again a second later.
 """
 

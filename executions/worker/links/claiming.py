@@ -1,7 +1,9 @@
 """Claim a step for a link.
 
-Timing: background-worker. Model: sync. Guarantee: at-most-once; a step is claimed by one link of the placement that
-holds its run. Failure: bubble; a database that does not answer is asked again while the lease is fresh, then raises.
+Timing: background-worker.
+Model: sync.
+Guarantee: at-most-once; a step is claimed by one link of the placement that holds its run.
+Failure: bubble; a database that does not answer is asked again while the lease is fresh, then raises.
 """
 
 from collections.abc import Callable

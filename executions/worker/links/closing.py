@@ -1,7 +1,9 @@
 """The end of a context: tear down first, write second. A run is terminal only when its context is gone.
 
-Timing: background-worker. Model: sync. Guarantee: at-least-once; closing twice does nothing the second time.
-Failure: a teardown that fails is logged and stops nothing; a write that fails is repeated by the worker's loop.
+Timing: background-worker.
+Model: sync.
+Guarantee: at-least-once; closing twice does nothing the second time.
+Failure: a failed teardown is logged and stops nothing; a failed write is repeated by the worker's loop.
 """
 
 import logging

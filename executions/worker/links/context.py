@@ -1,6 +1,7 @@
 """The context of one placement on this worker, from its first link to its end.
 
-Timing: background-worker. Model: sync, used from pool threads, the closer pool and the worker's loops.
+Timing: background-worker.
+Model: sync, used from pool threads, the closer pool and the worker's loops.
 Guarantee: it changes only by its methods, each of them safe from any thread; a claim is taken once.
 Failure: a half-opened one is closed like any other; a lost one is disposed of and writes nothing.
 """

@@ -1,8 +1,9 @@
 """The registry of this worker's open contexts, and of the links that are in its threads.
 
-Timing: background-worker. Model: sync, used from all pool threads and the worker's loops. Guarantee: a context is
-opened once and closed once, whatever the order in which links end. Failure: none of its own; a context whose close
-failed is put back, and the loop closes it again.
+Timing: background-worker.
+Model: sync, used from all pool threads and the worker's loops.
+Guarantee: a context is opened once and closed once, whatever the order in which links end.
+Failure: none of its own; a context whose close failed is put back, and the loop closes it again.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Why a link ends without a result: Celery ignores its message, and the worker's loop sees to its placement."""
+"""A link that ends without a result: Celery ignores its message, and the worker's loop settles its placement."""
 
 from enum import StrEnum
 

@@ -1,9 +1,11 @@
 """Open a context: grant its resources, start its runtime, open it there.
 
-Timing: background-worker; each remote server has a few seconds to answer. Model: sync, in the thread of the link that
-claimed the step. Guarantee: at-most-once; a runtime is started once in a context, and opened only while the lease is
-fresh. Failure: returned as the failure of the step; a placement that is over, or a database that does not answer,
-loses the context instead. A half-opened context is closed like any other.
+A half-opened context is closed like any other.
+
+Timing: background-worker; each remote server has a few seconds to answer.
+Model: sync, in the thread of the link that claimed the step.
+Guarantee: at-most-once; a runtime is started once in a context, and opened only while the lease is fresh.
+Failure: returned as the step's; if the placement is over or the database away, the context is lost.
 """
 
 import logging

@@ -1,6 +1,7 @@
 """One link of a chain: claim and open before it, run it, count out and close after it.
 
-Timing: background-worker. Model: sync; the step's own code runs in a runtime, never here.
+Timing: background-worker.
+Model: sync; the step's own code runs in a runtime, never here.
 Guarantee: as the step's; a completed step never runs again, since the claim and the checkpoint are fenced.
 Failure: abort: the link raises a code-only exception, the chain stops and Flower shows FAILURE.
 """

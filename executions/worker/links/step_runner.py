@@ -1,8 +1,11 @@
 """The body of a link: the attempts of one step, or of all that are left on the express lane.
 
-Timing: background-worker. Model: sync, one pool thread. Guarantee: one result and one checkpoint per attempt.
-Failure: owns the retries: up to a minute it waits here, context open; longer waits park the run. A fault of the
-platform fails the step, or the run would be tried again and again.
+A fault of the platform fails the step, or the run would be tried again and again.
+
+Timing: background-worker.
+Model: sync, one pool thread.
+Guarantee: one result and one checkpoint per attempt.
+Failure: owns the retries: up to a minute it waits here, context open; longer waits park the run.
 """
 
 import logging

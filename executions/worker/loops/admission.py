@@ -1,7 +1,9 @@
 """The thread that gives free slots away when runs of this worker have ended.
 
-Timing: background-worker, in a thread with its own connection. Model: sync. Guarantee: at-least-once; a request during
-an admission is served right after it, and many requests at once are one. Failure: logged; the tick admits, too.
+Timing: background-worker, in a thread with its own connection.
+Model: sync.
+Guarantee: at-least-once; requests during an admission are served by one more, right after it.
+Failure: logged; the tick admits, too.
 """
 
 import logging

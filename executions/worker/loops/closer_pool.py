@@ -1,7 +1,8 @@
 """Threads that end placements for the lease loop, which must not wait.
 
-Timing: background-worker; a close takes as long as its runtime and remote servers do. Model: sync, a few threads with
-a connection each. Guarantee: at-least-once; a placement that was not ended is found again by the loop.
+Timing: background-worker; a close takes as long as its runtime and remote servers do.
+Model: sync, a few threads with a connection each.
+Guarantee: at-least-once; a placement that was not ended is found again by the loop.
 Failure: logged; a broken connection is replaced.
 """
 

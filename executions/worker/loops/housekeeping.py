@@ -1,6 +1,8 @@
 """Sweep what dead workers have left on this machine and in Redis.
 
-Timing: background-worker, every 20 s. Model: sync, in each worker. Guarantee: at-least-once; safe in several places.
+Timing: background-worker, every 20 s.
+Model: sync, in each worker.
+Guarantee: at-least-once; safe in several places.
 Failure: logged, and tried again; none of its parts stops another.
 """
 

@@ -3,9 +3,10 @@
 A connection, a consumer or a pool of threads may hang while the lease is renewed as ever. What is placed on such a
 worker would never begin.
 
-Timing: background-worker, a probe every two seconds. Model: sync; the consumer hands a probe to a thread of the pool,
-as it does with a link. Guarantee: best-effort; one lost probe means nothing.
-Failure: while Redis does not answer nothing is known of the lane. Half a minute without a probe ends the worker.
+Timing: background-worker, a probe every two seconds.
+Model: sync; the consumer hands a probe to a thread of the pool, as it does with a link.
+Guarantee: best-effort; one lost probe means nothing.
+Failure: half a minute without a probe ends the worker, unless Redis does not answer.
 """
 
 import logging

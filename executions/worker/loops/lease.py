@@ -1,6 +1,7 @@
 """The lease loop: renews the lease and checks every placement that this worker holds, once a second.
 
-Timing: background-worker, in a thread with its own connection. Model: sync.
+Timing: background-worker, in a thread with its own connection.
+Model: sync.
 Guarantee: at-least-once sending; a chain that is not claimed within 2 s is sent again under the same epoch.
 Failure: without a renewal for 10 s the runtimes are killed; a lease that is no longer ours ends the process.
 """

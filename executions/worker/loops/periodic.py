@@ -1,6 +1,8 @@
 """A loop of a worker: the same work again and again, whatever happens.
 
-Timing: background-worker, in a thread with its own connection. Model: sync. Guarantee: at-least-once.
+Timing: background-worker, in a thread with its own connection.
+Model: sync.
+Guarantee: at-least-once.
 Failure: logged, and tried again a period later; a broken connection is replaced.
 """
 

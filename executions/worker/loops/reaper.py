@@ -1,7 +1,9 @@
 """The reaper: ends the placements of workers whose lease has lapsed.
 
-Timing: background-worker, in the tick. Model: sync. Guarantee: at-least-once; safe in two places at once, since the
-fence lets each placement be ended once. Failure: logged; the next tick tries again.
+Timing: background-worker, in the tick.
+Model: sync.
+Guarantee: at-least-once; safe in two places at once, since the fence lets each placement be ended once.
+Failure: logged; the next tick tries again.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """The sweeper: revokes the credentials that ended placements have left at remote servers, by the ledger.
 
-Timing: background-worker, in a thread with its own connection: a silent remote server must hold up nothing else.
-Model: sync. Guarantee: at-least-once; every issued credential is revoked, whatever died before, and its record closed.
+Timing: background-worker, in a thread with its own connection, so that a silent server delays nothing.
+Model: sync.
+Guarantee: at-least-once; every issued credential is revoked, whatever died before, and its record closed.
 Failure: a credential that cannot be revoked is tried again, later and later, and never forgotten.
 """
 

@@ -1,7 +1,9 @@
 """The tick: wake-ups, admission, reaping, stranded runs and deletions, in every worker, one at a time.
 
-Timing: background-worker, in a thread with its own connection: it goes on when all step threads are busy and when
-Redis is away. Model: sync. Guarantee: at-least-once; each part may run twice. Failure: logged, tried again.
+Timing: background-worker, in a thread with its own connection; neither busy steps nor Redis hold it up.
+Model: sync.
+Guarantee: at-least-once; each part may run twice.
+Failure: logged, tried again.
 """
 
 from executions.placement.dispatch import admit_and_send

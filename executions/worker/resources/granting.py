@@ -1,10 +1,12 @@
 """The grants of a placement: each resource that its blueprint declares, resolved and issued.
 
-Timing: background-worker, while a context opens. Model: sync; each remote server has a few seconds to answer.
-Guarantee: credentials are committed to the ledger, fenced, before they are made. Secrets are resolved for declared
-resources only, and known to the run's masker before anything else knows them.
-Failure: ResourceNotGranted carries the code that the step fails with, PlacementOver means that it must not even fail;
-what was issued is revoked with the context.
+Secrets are resolved for declared resources only, and the run's masker knows them before anything else does. Issued
+credentials are revoked with the context.
+
+Timing: background-worker, while a context opens.
+Model: sync; each remote server has a few seconds to answer.
+Guarantee: credentials are in the ledger, fenced, before they are made; secrets are masked from the start.
+Failure: ResourceNotGranted fails the step with its code; PlacementOver means that it must not even fail.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,9 @@
 """The end of a placement's resources: its credentials are revoked, and the outcome is settled with the ledger.
 
-Timing: background-worker, while a context closes. Model: sync; each remote server has a few seconds to answer.
+Timing: background-worker, while a context closes.
+Model: sync; each remote server has a few seconds to answer.
 Guarantee: at-least-once.
-Failure: a credential that cannot be revoked now is logged and stays in the ledger, where the sweeper finds it.
+Failure: a credential that cannot be revoked is logged and left to the sweeper, in the ledger.
 """
 
 import logging

@@ -1,8 +1,10 @@
 """Reports from a runtime: what becomes of the handles of an open context, tracked and logged.
 
-Timing: background-worker. Model: sync; from whichever thread uses the runtime or closes the context.
-Guarantee: every allocation, reuse, disposal and failure is one log line with both ids; of the last second of a
-runtime that is killed, reuse and disposal may be missing.
+Of the last second of a runtime that is killed, reports on reuse and disposal may be missing.
+
+Timing: background-worker.
+Model: sync; from whichever thread uses the runtime or closes the context.
+Guarantee: every allocation, reuse, disposal and failure is one log line with both ids.
 Failure: a report that cannot be true is a ProtocolError, which ends the runtime.
 """
 

@@ -2,7 +2,10 @@
 
 Questions are data of the tenant: reading and answering them needs an API key, as over HTTP.
 
-Timing: request-time. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
+Timing: request-time.
+Model: sync.
+Guarantee: as the service's.
+Failure: bubble, as one line.
 """
 
 import json

@@ -3,7 +3,10 @@
 An operator sees states, codes and times. Inputs, outputs and logs are data of the tenant: they are shown to the owner
 of an API key with the permission to view them, as over HTTP.
 
-Timing: request-time; following a run polls it. Model: sync. Guarantee: as the service's. Failure: bubble, as one line.
+Timing: request-time; following a run polls it.
+Model: sync.
+Guarantee: as the service's.
+Failure: bubble, as one line.
 """
 
 import json

@@ -2,7 +2,10 @@
 
 An operator without an API key sees the platform's own values only, as with `isolane executions`.
 
-Timing: request-time. Model: sync. Guarantee: reads only. Failure: bubble, as one line.
+Timing: request-time.
+Model: sync.
+Guarantee: reads only.
+Failure: bubble, as one line.
 """
 
 import json

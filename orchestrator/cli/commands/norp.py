@@ -1,6 +1,8 @@
 """`isolane norp`: the compliance tests of NORP-006 on the running platform.
 
-Timing: request-time. Model: sync. Guarantee: as the services'; a temporary tenant is deleted however the command ends.
+Timing: request-time.
+Model: sync.
+Guarantee: as the services'; a temporary tenant is deleted however the command ends.
 Failure: bubble; exit 1 means that a demand does not hold, exit 2 that the tests could not be run.
 """
 

@@ -1,6 +1,8 @@
 """`isolane resources test`: test a definition with a run.
 
-Timing: request-time; the run happens in a worker's runtime and is polled. Model: sync. Guarantee: as the service's.
+Timing: request-time; the run happens in a worker's runtime and is polled.
+Model: sync.
+Guarantee: as the service's.
 Failure: bubble, as one line; exit 1 for a definition that does not work or leaves something behind.
 """
 

@@ -1,7 +1,9 @@
 """`isolane run FILE --local`: for authors of blueprints and nodes.
 
-Timing: a command; returns when the run has ended. Model: sync, the nodes in a child process. Guarantee: needs neither
-PostgreSQL nor Redis, and stores nothing. Failure: exit 1 if the run does not succeed; Ctrl-C cancels it.
+Timing: a command; returns when the run has ended.
+Model: sync, the nodes in a child process.
+Guarantee: needs neither PostgreSQL nor Redis, and stores nothing.
+Failure: exit 1 if the run does not succeed; Ctrl-C cancels it.
 """
 
 import contextlib

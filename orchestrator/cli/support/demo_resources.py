@@ -1,6 +1,7 @@
 """Resources of the demo: a PostgreSQL that stands for the customer's, definitions of tenants, leftovers of a run.
 
-Timing: within `isolane demo`. Model: sync, in the main thread; inspects remote servers with connections of its own.
+Timing: within `isolane demo`.
+Model: sync, in the main thread; inspects remote servers with connections of its own.
 Guarantee: at-least-once; definitions of an earlier demo on the same servers are replaced.
 Failure: bubble; leftovers of a run are reported, not repaired.
 """

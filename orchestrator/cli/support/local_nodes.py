@@ -1,7 +1,9 @@
 """Nodes on this machine, described and run by a runner of the command's own, as in a worker.
 
-Timing: a command. Model: sync, the nodes in a child process. Guarantee: needs no server; the child is gone when the
-command ends. Failure: bubble; nodes that cannot be loaded are named in one line.
+Timing: a command.
+Model: sync, the nodes in a child process.
+Guarantee: needs no server; the child is gone when the command ends.
+Failure: bubble; nodes that cannot be loaded are named in one line.
 """
 
 import contextlib

@@ -1,7 +1,9 @@
 """Endpoints for resource definitions: parse, call one service, render.
 
-Timing: request-time. Model: sync views in threads; no resource is opened here. Guarantee: as the service's; no response
-holds the value of a secret. Failure: bubble, as a problem.
+Timing: request-time.
+Model: sync views in threads; no resource is opened here.
+Guarantee: as the service's; no response holds the value of a secret.
+Failure: bubble, as a problem.
 """
 
 from typing import ClassVar

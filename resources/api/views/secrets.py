@@ -1,6 +1,8 @@
 """Endpoints for secrets: parse, call one service, render.
 
-Timing: request-time. Model: sync views in threads. Guarantee: as the service's; no response holds a secret's value.
+Timing: request-time.
+Model: sync views in threads.
+Guarantee: as the service's; no response holds a secret's value.
 Failure: bubble, as a problem.
 """
 

@@ -1,4 +1,4 @@
-"""What exists at far sides on behalf of placements."""
+"""Credentials that exist at remote servers on behalf of placements."""
 
 import django.db.models.deletion
 from django.db import migrations, models

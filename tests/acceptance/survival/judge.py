@@ -1,4 +1,4 @@
-"""What the steps of a test have done, as their files say."""
+"""The effects of a test's steps, read from their files."""
 
 import json
 from collections import Counter
@@ -37,7 +37,7 @@ class Judge:
         )
 
     def starts(self, run: Execution) -> "Counter[str]":
-        """How often each step of a run has begun."""
+        """Count the starts of each step of a run."""
         return Counter(
             mark.step
             for mark in self.marks()
@@ -53,7 +53,7 @@ class Judge:
         ]
 
     def keys(self) -> int:
-        """How many effects the far side that honours keys has had."""
+        """Count the effects at the remote server that honours keys."""
         return len(list((self.folder / "keys").iterdir()))
 
 

@@ -32,7 +32,7 @@ def _note(ctx: NodeContext, folder: str, what: str) -> None:
 
 
 def _once(file: Path) -> None:
-    """A far side that honours keys."""
+    """A remote server that honours keys."""
     file.parent.mkdir(exist_ok=True)
     file.touch()
 
@@ -45,7 +45,7 @@ def plain(ctx: NodeContext, *, folder: str, hold: str = "") -> int:
 
 @node("survival.keyed", uses_key=True)
 def keyed(ctx: NodeContext, *, folder: str, hold: str = "") -> int:
-    """Have an effect at a far side that honours keys."""
+    """Have an effect at a remote server that honours keys."""
     return _effect(ctx, folder, hold, keyed=True)
 
 

@@ -101,7 +101,7 @@ def test_every_guarantee_holds_wherever_the_worker_dies(
         if case.promised() != case.found(judge)
     }
     assert wrong == {}
-    # The same key each time: the far side has had each effect once.
+    # The same key each time: the remote server has had each effect once.
     assert judge.keys() == len([case for case in cases if case.guarantee == "exactly_once"])
     for case in cases:
         kinds = Counter(story(case.tenant, case.run))

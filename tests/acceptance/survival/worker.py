@@ -19,7 +19,7 @@ FIRST = "s1"
 
 
 class Point:
-    """Where links wait for each other, and where it strikes when all are there."""
+    """A point where links wait for each other; the worker dies there when all have arrived."""
 
     def __init__(self) -> None:
         self._arrived = 0
@@ -35,7 +35,7 @@ class Point:
 
 
 class Stop:
-    """Where the whole process is stopped, once; it goes on from there when somebody lets it."""
+    """A point where the whole process is stopped, once, until the test continues it."""
 
     def __init__(self) -> None:
         self._done = False

@@ -28,7 +28,7 @@ def links(machine: WorkerBoot) -> Iterator[LinkRunner]:
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """What is logged during the test."""
+    """The log lines of the test."""
     handler = Lines()
     logging.getLogger().addHandler(handler)
     yield handler

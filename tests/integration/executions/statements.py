@@ -34,7 +34,7 @@ def _calls(server: Server) -> "Counter[str]":
 
 
 def is_named(text: str, name: str) -> bool:
-    """Whether a text, ours or one that the server shows, is of the statement with this name."""
+    """Return True if a text, ours or the server's, is that of the statement with this name."""
     return f"/* isolane:{name} */" in text
 
 

@@ -18,7 +18,7 @@ def in_thread(work: Callable[[], Result]) -> "Future[Result]":
     def target() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
+        except BaseException as error:  # noqa: BLE001 - raised again when the result is read
             connection.close()
             future.set_exception(error)
         else:

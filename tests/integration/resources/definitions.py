@@ -25,7 +25,7 @@ def define(tenant: TenantRef, name: str = "billing-db", **changes: Any) -> None:
 
 
 def audited(tenant: TenantRef) -> list[tuple[str, str, str]]:
-    """What the trail says of the tenant's resources and secrets, the oldest first."""
+    """Return the audit entries of the tenant's resources and secrets, the oldest first."""
     with platform_scope():
         found = AuditEntry.objects.filter(tenant_id=tenant.id).order_by("id")
         return [

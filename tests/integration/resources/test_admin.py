@@ -1,4 +1,4 @@
-"""What operators define for a tenant in the platform's admin, through the same services as everywhere."""
+"""Definitions for a tenant in the platform's admin, through the same services as everywhere."""
 
 import json
 from typing import Any

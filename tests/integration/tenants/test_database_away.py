@@ -89,7 +89,7 @@ def test_every_kind_of_page(
         told_to_come_back(ask())
     assert visitor().get("/healthz").status_code == 200
     assert visitor().get("/api/docs/").status_code == 200
-    assert "/nowhere" in caplog.text  # who runs the platform reads why
+    assert "/nowhere" in caplog.text  # the reason, for operators
 
 
 @pytest.mark.usefixtures("ada")

@@ -170,7 +170,7 @@ def test_a_tenant_that_is_not_active(
 def test_an_unknown_host_looks_like_another_tenants(
     acme: TenantRef, globex: TenantRef, who: str
 ) -> None:
-    """Whoever asks cannot tell which names are tenants', by the answer or by the statements that it takes."""
+    """No caller can tell tenants' names from others, by the answer or by the statements that it takes."""
     keys = {"a wrong key": "isl_nobody", "a key": create_api_key(tenant=acme, name="k", actor="me")}
     client = member(acme, Role.ADMIN) if who == "a member" else visitor()
     addresses = (f"203.0.113.{number}" for number in range(1, 255))

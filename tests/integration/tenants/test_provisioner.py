@@ -120,7 +120,7 @@ def test_what_cannot_be_made_is_told_and_keeps_no_other_waiting(
         try_now()
         work_off()
         assert row("reports").provisioning_failures == 2
-        # Whoever has that schema keeps it.
+        # The owner of that schema keeps it.
         delete("reports")
         work_off()
         assert not Tenant.objects.filter(schema_name="reports").exists()

@@ -1,4 +1,4 @@
-"""Whose address a request has: never one that the caller made up."""
+"""The address of a request's caller: never one that the caller made up."""
 
 import pytest
 
@@ -12,7 +12,7 @@ CALLER = "203.0.113.7"
     ("peer", "forwarded", "found"),
     [
         (CALLER, "", CALLER),
-        (CALLER, "198.51.100.1", CALLER),  # made up: nobody trusts who sent it
+        (CALLER, "198.51.100.1", CALLER),  # made up: its sender is not trusted
         ("10.0.0.1", CALLER, CALLER),
         ("10.0.0.1", f"1.1.1.1, {CALLER}", CALLER),  # the left one is what the caller said
         ("10.0.0.1", f"1.1.1.1, {CALLER}, 10.0.0.2", CALLER),  # two proxies

@@ -1,4 +1,4 @@
-"""What callers send is checked strictly."""
+"""Strict checks of callers' values."""
 
 import pytest
 from rest_framework import serializers

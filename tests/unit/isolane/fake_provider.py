@@ -13,7 +13,7 @@ LONGER = "correct-horse-battery"
 
 
 class FakeHandle:
-    """What is opened."""
+    """The handle that the provider opens."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class Scene:
 
     @property
     def said(self) -> list[tuple[str, str, str]]:
-        """What it said of resources: event, name, step."""
+        """Return its reports on resources: event, name, step."""
         return [(frame.event, frame.name, frame.step) for frame in self.resources]
 
     @property

@@ -18,7 +18,7 @@ from tests.unit.isolane.fake_provider import LONGER, SECRET, Scene, a_grant, rai
 
 @pytest.fixture
 def never() -> Iterator[threading.Event]:
-    """What a hanging disposal waits for; set in the end, so that no thread stays."""
+    """The event that a hanging disposal waits for; set in the end, so that no thread stays."""
     event = threading.Event()
     yield event
     event.set()

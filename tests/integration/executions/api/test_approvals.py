@@ -1,4 +1,4 @@
-"""What runs ask people, over HTTP: list, read, answer; each tenant for itself."""
+"""Approvals over HTTP: list, read, answer; each tenant for itself."""
 
 import uuid
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a run had of its resources, over HTTP."""
+"""The resource records of a run, over HTTP."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

@@ -28,13 +28,13 @@ Message = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def _quick_resend(machine: WorkerBoot) -> None:
-    """What was not claimed by the loop's second look is sent again."""
+    """Send a chain again if it is not claimed by the loop's second look."""
     resend_after(machine, 1e-6)
 
 
 @contextmanager
 def away(broker: "redis.Redis") -> Iterator[None]:
-    """Nobody can connect to the broker, and whoever was connected no longer is."""
+    """Refuse new connections to the broker and end all open ones."""
     socket = PATHS.sockets / "valkey.sock"
     hidden = socket.rename(socket.with_suffix(".away"))
     broker.client_kill_filter(_type="normal", skipme=True)
@@ -45,7 +45,7 @@ def away(broker: "redis.Redis") -> Iterator[None]:
 
 
 def messages(broker: "redis.Redis", machine: WorkerBoot) -> list[Message]:
-    """What lies in the machine's lane, in the order in which it was sent."""
+    """Return the messages in the machine's lane, in the order in which they were sent."""
     raw = broker.lrange(machine.lane, 0, -1)
     return [json.loads(text) for text in reversed(raw)]
 

@@ -1,4 +1,4 @@
-"""What a caller wrote is worked on without a connection, and no tenant's checks stand in the way of others'."""
+"""Checks of documents hold no connection, and no tenant's checks delay those of others."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What Celery does, link by link: the two signals around the body. And nodes that behave as a test needs."""
+"""Celery's part, link by link: the two signals around the body. And nodes that behave as a test needs."""
 
 import threading
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def drive(tenant: TenantRef, links: LinkRunner, placement: Placement) -> Executi
 
 
 def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
-    """What a parked run waits for is over; the tick's part that wakes it has run."""
+    """Let the wait of a parked run be over, and wake it as the tick does."""
     with platform_scope():
         Due.objects.filter(ref=placement.execution_id).update(at=Now() - PAST)
     with tenant_scope(tenant):
@@ -61,13 +61,13 @@ def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
 
 # --- looking
 def runs_of(machine: WorkerBoot, placement: Placement) -> list[Run]:
-    """What the runtimes were asked for, for this run."""
+    """Return the RUN frames that the runtimes were sent for this run."""
     mine = placement.execution_id
     return [run for at, run in backend_of(machine).runs if at.execution_id == mine]
 
 
 def epochs_closed(machine: WorkerBoot, placement: Placement) -> list[int]:
-    """Which contexts of this run were torn down."""
+    """Return the epochs of the run's contexts that were torn down."""
     mine = placement.execution_id
     return [at.epoch for at in backend_of(machine).closed if at.execution_id == mine]
 

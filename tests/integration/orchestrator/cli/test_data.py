@@ -1,4 +1,4 @@
-"""Who sees data of runs on the command line: callers with the right, and nobody else."""
+"""Data of runs on the command line: for callers with the right, and nobody else."""
 
 import json
 from typing import Any

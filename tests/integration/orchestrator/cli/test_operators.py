@@ -14,7 +14,7 @@ from tenants.scope import TenantRef, platform_scope
 from tenants.services.api_keys import create_api_key
 from tests.integration.orchestrator.cli.conftest import Isolane
 
-# These do nothing on the platform for who calls them: they are, start or stop processes, or work on files.
+# These do nothing on the platform on behalf of a caller: they are, start or stop processes, or work on files.
 LOCAL = {
     "up", "demo", "status", "down", "run", "flower", "web", "folders",
     "keys generate", "resources types",

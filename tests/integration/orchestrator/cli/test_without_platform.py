@@ -1,4 +1,4 @@
-"""What a terminal can do where no platform is known: every --help, and checking a blueprint.
+"""A terminal without a platform: every --help works, and so does checking a blueprint.
 
 No tenant and no server takes part, so there is no data of one that another could notice.
 """

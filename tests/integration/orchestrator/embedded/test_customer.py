@@ -1,4 +1,4 @@
-"""The PostgreSQL that stands for a customer's: who may do what, and what it remembers."""
+"""The PostgreSQL that stands for a customer's: its rights, and its log."""
 
 import psycopg
 import pytest

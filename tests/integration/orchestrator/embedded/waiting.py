@@ -23,7 +23,7 @@ def family_of(pid: int) -> list[psutil.Process]:
 
 
 def is_gone(process: psutil.Process) -> bool:
-    """Whether it ended; a zombie has."""
+    """Return True if it has ended; a zombie has."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

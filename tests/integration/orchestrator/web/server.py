@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 
 ADDRESS = "127.0.0.1"
 SWEEP_SECONDS = 0.05
-BIG = 16 * 1024 * 1024  # more than the kernel keeps for a caller who does not read
+BIG = 16 * 1024 * 1024  # more than the kernel keeps for a caller that does not read
 _seen: contextvars.ContextVar[int] = contextvars.ContextVar("seen", default=0)
 
 

@@ -1,4 +1,4 @@
-"""resources.issuers.database against a customer's PostgreSQL, by an administrator who is no superuser."""
+"""resources.issuers.database against a customer's PostgreSQL, by an administrator that is not a superuser."""
 
 import dataclasses
 import socket
@@ -273,7 +273,7 @@ def test_no_code_that_a_run_left_is_run_by_the_worker(
         connection.execute(
             "CREATE OPERATOR public.= (FUNCTION = public.same, LEFTARG = oid, RIGHTARG = smallint)"
         )
-        # The decoys work: they catch who looks where everybody does.
+        # The decoys work: they catch a session with the usual search_path.
         connection.execute("SELECT starts_with(current_user, 'iso_'), unnest('{x}'::text[])")
         ISSUER.revoke(first)
     _, (second,) = issue(database_request(customer))
@@ -329,7 +329,7 @@ def test_a_revocation_waits_for_an_issue_that_is_under_way(
     request = database_request(customer)
     (credential,) = ISSUER.plan(request)
     with customer.connect() as holding:
-        # GRANT waits for whoever holds the role's row.
+        # GRANT waits for the session that holds the role's row.
         holding.execute("BEGIN")
         holding.execute("COMMENT ON ROLE reporting IS 'held'")
         holding.execute("LOCK pg_auth_members IN ACCESS EXCLUSIVE MODE")

@@ -27,7 +27,7 @@ CREDENTIALS = {
 
 
 class Account:
-    """Who runs the worker, and so the step."""
+    """The user that runs the worker, and so the step."""
 
     def __init__(self, uid: int) -> None:
         self.uid = uid
@@ -74,7 +74,7 @@ def account(request: pytest.FixtureRequest) -> Account:
 
 @pytest.fixture
 def home(account: Account) -> Iterator[Path]:
-    """Where that user may write, with a way to it."""
+    """A directory that this user can reach and write."""
     path = Path(tempfile.mkdtemp(dir="/tmp", prefix="isolane-host-"))
     os.chown(path, account.uid, -1)
     yield path

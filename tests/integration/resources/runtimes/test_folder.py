@@ -1,4 +1,4 @@
-"""resources.runtimes.folder: what is left of a worker that was killed, and who removes it."""
+"""resources.runtimes.folder: the folders of a worker that was killed, and their removal."""
 
 import json
 import subprocess

@@ -11,7 +11,7 @@ from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
 
 
 def said(driver: Driver) -> list[tuple[str, str]]:
-    """What was logged since this was asked last."""
+    """Return the log lines since the last call."""
     lines: list[tuple[str, str]]
     lines = [(frame.level, frame.message) for frame in driver.frames if isinstance(frame, Log)]
     driver.frames.clear()

@@ -1,4 +1,4 @@
-"""Who may not look into a run is told in the platform's own words."""
+"""Callers that may not look into a run are answered in the platform's own words."""
 
 from datetime import UTC, datetime
 from typing import Any

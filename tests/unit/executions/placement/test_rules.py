@@ -1,4 +1,4 @@
-"""executions.placement.rules: who goes where, decided from a snapshot alone."""
+"""executions.placement.rules: runs and their workers, decided from a snapshot alone."""
 
 from collections import Counter
 from uuid import UUID

@@ -10,7 +10,7 @@ from isolane.testing import run_node
 
 
 class FakeCache:
-    """What the handle of a cache does, without a server."""
+    """The handle of a cache, without a server."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}

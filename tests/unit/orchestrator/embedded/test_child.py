@@ -1,4 +1,4 @@
-"""Whether a process still runs, also when it goes while it is asked."""
+"""The check that a process still runs, also if it ends meanwhile."""
 
 import psutil
 import pytest

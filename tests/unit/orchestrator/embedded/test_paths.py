@@ -1,4 +1,4 @@
-"""Where things lie, and what is refused."""
+"""The directories of the embedded stack, and those that are refused."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Which port a service gets."""
+"""The choice of a service's port."""
 
 import errno
 import socket

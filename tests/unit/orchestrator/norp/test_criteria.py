@@ -1,4 +1,4 @@
-"""What the five tests of NORP-006 demand: a platform that does right passes, and every way to do wrong is seen."""
+"""The criteria of the five tests of NORP-006: a platform that does right passes, and every violation is found."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""resources.resolvers.registry: references to secrets, and who resolves them."""
+"""resources.resolvers.registry: references to secrets, and their resolvers."""
 
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints

@@ -92,7 +92,7 @@ def test_what_is_too_large_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_part_of_a_long_text_is_read_twice_for_an_address() -> None:
-    """What repeats before the colon would be read again from each letter on: a second for 16 KB, hours for a body."""
+    """A repetition before the colon would be read again from each letter: a second for 16 KB, hours for a body."""
     before_the_colon = plain_values._URL_WITH_CREDENTIALS.pattern.partition("://")[0]
     assert before_the_colon == "[a-z0-9+.-]"
     assert plain_values._URL_WITH_CREDENTIALS.search("a" * 100_000 + "://u:p@h")

@@ -121,7 +121,7 @@ def test_a_second_question_has_a_number_of_its_own(
     assert (approval_of(acme, placement, 2).step, approval_of(acme, placement, 2).state) == (
         "s2", "open",
     )  # fmt: skip
-    # Who looked at the first question answers the first one, and not the one that is open now.
+    # An answer to the first question is not an answer to the one that is open now.
     with pytest.raises(AlreadyAnswered, match="approved by user:ann"):
         answer(acme, public_id(placement), 1, NO)
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUSPENDED

@@ -1,4 +1,4 @@
-"""What nobody answers in time fails its step, and what is sensitive is masked in question and answer."""
+"""An unanswered question fails its step, and sensitive values are masked in question and answer."""
 
 import json
 

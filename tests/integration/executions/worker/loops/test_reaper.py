@@ -230,7 +230,7 @@ def test_in_two_places_at_once_each_placement_ends_once(
 def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
     acme: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has sealed cannot be read any more, for instance."""
+    """For instance one with sealed values that no key decrypts any more."""
     bad, good = make_machine(name="bad@test"), make_machine(name="good@test")
     unreadable = start(acme, bad, {"guarantee": "at_most_once"}, {})
     others = [claimed_run(acme, bad), claimed_run(acme, good)]

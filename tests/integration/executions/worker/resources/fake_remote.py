@@ -101,6 +101,6 @@ def records(tenant: TenantRef) -> list[tuple[str, str, int]]:
 
 
 def issued() -> int:
-    """How many credentials the ledger knows at remote servers."""
+    """Count the credentials in the ledger."""
     with platform_scope():
         return IssuedCredential.objects.count()

@@ -1,4 +1,4 @@
-"""What a placement is given of its resources, and what it is not."""
+"""The grants that a placement gets for its resources, and those that are refused."""
 
 from collections.abc import Sequence
 from dataclasses import replace

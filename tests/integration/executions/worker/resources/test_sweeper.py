@@ -1,4 +1,4 @@
-"""What ended placements have left at remote servers is swept."""
+"""The sweeper revokes the credentials that ended placements have left at remote servers."""
 
 import logging
 

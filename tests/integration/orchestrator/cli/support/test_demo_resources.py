@@ -1,4 +1,4 @@
-"""What the demo defines, and what it sees of runs at the far sides."""
+"""The definitions of the demo, and the traces of runs that it finds at the remote servers."""
 
 from uuid import UUID, uuid4
 
@@ -51,7 +51,7 @@ def test_what_is_left_of_one_run_is_counted_and_nothing_of_another(
     run_cache.flushall()
     run_cache.acl_deluser(f"exec:{execution}:1:notes")
     wait_for(lambda: not any(far_sides.left(public_id(execution)).values()), "nothing to be left")
-    # The log remembers who came.
+    # The log remembers the visitors.
     assert far_sides.connections(public_id(execution)) == 1
     assert far_sides.connections(public_id(other)) == 0
 

@@ -123,7 +123,7 @@ def test_a_cancellation_reaches_a_step_whose_context_was_not_open_yet(start: Sta
     driver = Driver(start(execution_id="e1"), cancelled=CancelledMeanwhile(first.pid))
     assert driver.output("test.until_cancelled", {"succeed": True}) == "finished"
     assert driver.runtime.close(5) == ()
-    # It was not for whoever comes next.
+    # It was not meant for the next run.
     driver = Driver(start(execution_id="e2"))
     assert driver.runtime.pid == first.pid  # type: ignore[attr-defined]
     assert driver.run("test.until_cancelled", {"succeed": True}, seconds=0.5).code is Code.TIMEOUT

@@ -1,4 +1,4 @@
-"""Which calls leave the runtimes' own modules, and each of them failing once.
+"""The calls that leave the runtimes' own modules, and each of them failing once.
 
 Seen by the interpreter's profile hook, so that a call that is added tomorrow is among them. What is meant are calls
 that the system, a library or another process has a part in; operations on values in memory are none.
@@ -50,7 +50,7 @@ class Call:
 
     @property
     def releases(self) -> bool:
-        """Whether it fails after the fact."""
+        """Return True if it fails after it has had its effect."""
         return self.callee.rpartition(".")[2] in RELEASING
 
 

@@ -44,7 +44,7 @@ class Pool:
             return process
 
         patch.setattr(RunnerProcess, "_spawn", spawn)
-        # Who empties a folder is not for chance to say, and need not take many files.
+        # The number of files decides which process empties a folder, never the time; a few files must be enough.
         patch.setattr(folder, "_FEW_SECONDS", 60.0)
         patch.setattr(folder, "_FEW_ENTRIES", FEW)
         # Other processes of the machine are none of a test's business, and looking at all of them takes long.
@@ -67,20 +67,20 @@ class Pool:
 
     @property
     def last_end(self) -> socket.socket:
-        """The far end of the last runner's stream."""
+        """Return the runner's end of the last stream."""
         return self._ends[-1]
 
     def will_answer(self, *errors: str) -> None:
-        """What the last runner says of its teardown."""
+        """Let the last runner report its teardown with these errors."""
         Stream(self.last_end).send(Closed(errors=errors))
 
     @staticmethod
     def folder_of(runtime: SharedRuntime) -> Path:
-        """Where its steps work."""
+        """Return the folder of its steps."""
         return runtime._child._folder.path
 
     def settle(self) -> None:
-        """What a worker does anyway: sweep. And idle runners are not kept."""
+        """Sweep as a worker does, and keep no idle runner."""
         for _, child in self.backend._pool.idle:
             child.dispose()
         self.backend._pool.idle.clear()
@@ -91,7 +91,7 @@ class Pool:
         self.backend.sweep()
 
     def left(self) -> dict[str, object]:
-        """What is there of slots, runners, descriptors and folders."""
+        """Return the slots, runners, descriptors and folders that are left."""
         found = {
             "slots": len(self.backend._pool.busy),
             "runners not ended": len(self.backend._pool.retired),

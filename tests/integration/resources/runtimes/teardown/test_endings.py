@@ -71,7 +71,7 @@ def test_nothing_stays(
 
 
 def prepare(pool: Pool, runtime: SharedRuntime, ending: str | int) -> None:
-    """What the runner will say when it is told to tear its context down, if it still can."""
+    """Prepare the runner's answer to the teardown of its context, if it still can answer."""
     match ending:
         case "clean":
             pool.will_answer()

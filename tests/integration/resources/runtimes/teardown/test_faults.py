@@ -50,7 +50,7 @@ def dies(pool: Pool) -> Act:
 
 
 def is_swept(pool: Pool) -> Act:
-    """What dead workers have left, next to what is in use."""
+    """Sweep folders that dead workers have left, next to those in use."""
     few, many = pool.temporary / f"{PREFIX}few", pool.temporary / f"{PREFIX}many"
     few.mkdir()
     many.mkdir()

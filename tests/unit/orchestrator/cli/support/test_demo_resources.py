@@ -1,4 +1,4 @@
-"""What the demo shows of resources, and the blueprint that it takes where there is no run cache."""
+"""The resources that the demo shows, and its blueprint where there is no run cache."""
 
 from dataclasses import asdict
 from io import StringIO

@@ -1,4 +1,4 @@
-"""What a run costs the database: one statement per claim, checkpoint or both, and at most ten others."""
+"""The cost of a run in statements: one per claim, checkpoint or both, and at most ten others."""
 
 from collections import Counter
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a step's failure does to its run: abort, continue, retry and recover, on real rows."""
+"""A run after the failure of a step: abort, continue, retry and recover, on real rows."""
 
 from typing import Any
 

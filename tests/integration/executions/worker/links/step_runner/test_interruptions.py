@@ -1,4 +1,4 @@
-"""What comes from outside while a step runs or waits: cancels, drains, dying runtimes and lost workers."""
+"""Interruptions of a step that runs or waits: cancels, drains, dying runtimes and lost workers."""
 
 from concurrent.futures import Future
 from typing import Any

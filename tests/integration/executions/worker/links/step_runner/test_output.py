@@ -1,4 +1,4 @@
-"""What steps say: seen while they run, numbered without a gap, written once, and not at all when the fence refuses."""
+"""The output of steps: seen while they run, numbered without a gap, written once, and never against the fence."""
 
 import pytest
 from django.db import OperationalError
@@ -142,7 +142,7 @@ def test_after_the_placement_nothing_is_written(
 def test_a_journal_that_is_closed_is_not_written_by_the_loop(
     acme: TenantRef, machine: WorkerBoot, links: LinkRunner
 ) -> None:
-    """What is left goes with the checkpoint, and nothing twice."""
+    """The rest goes with the checkpoint, and nothing twice."""
     script(machine, flaky=saying(log("only"), succeeds(1)))
     placement = start(acme, machine, {"uses": "flaky"}, {})
     run_link(links, placement, "s1")

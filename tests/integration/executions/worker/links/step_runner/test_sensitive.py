@@ -1,4 +1,4 @@
-"""What is marked sensitive: there for the steps that need it, in no column in plain, masked wherever it is said."""
+"""Sensitive values: given to the steps that need them, in no column in plain, masked in every text."""
 
 import base64
 import json

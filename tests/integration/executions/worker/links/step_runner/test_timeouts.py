@@ -68,7 +68,7 @@ def assert_timed_out(tenant: TenantRef, machine: WorkerBoot, placement: Placemen
 
 
 def overstay(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
-    """What a runtime does at the deadline that it was given."""
+    """Time out at the deadline, as a runtime does."""
     cancelled.wait(2 * SHORT)
     return fails(Code.TIMEOUT, "too late")(run, cancelled, on_frame)
 
