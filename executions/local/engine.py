@@ -24,7 +24,7 @@ from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
 from executions.semantics.attempt_output import AttemptOutput
 from executions.semantics.budgets import Budget
-from executions.semantics.decisions import Checkpoint
+from executions.semantics.decisions import StepDecision
 from executions.semantics.masking import masked_inputs
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resource_tracker import ResourceTracker
@@ -228,7 +228,7 @@ class LocalEngine:
         self._listener.attempt_finished(step)
 
     # --- between attempts
-    def _wait(self, decided: Checkpoint) -> None:
+    def _wait(self, decided: StepDecision) -> None:
         """Wait with the context open if it is short; else close it and suspend the run's timeout."""
         if parked := decided.wake_s:
             self._close()

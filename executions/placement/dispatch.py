@@ -36,7 +36,7 @@ class RestRow(NamedTuple):
 # Writes:  nothing.
 # Events:  none.
 # Returns: the next step; no row if there is nothing to send.
-REST = Statement(
+REMAINING = Statement(
     "rest_of_chain",
     """
 SELECT e.next_step, v.content, v.content_hash
@@ -67,7 +67,7 @@ def admit_and_send(*, bounded: bool = False) -> None:
 def send(placement: Placement, *, timeout: float | None = None) -> bool:
     """Send the steps that a placement has left to its lane; false if the broker did not take them."""
     with run_scope(placement.tenant_id):
-        rest = REST.fetch({"execution": placement.execution_id})
+        rest = REMAINING.fetch({"execution": placement.execution_id})
     if rest is None:
         return True
     plan = plan_of(rest.content_hash, json.loads(rest.content))

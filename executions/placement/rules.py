@@ -1,7 +1,7 @@
 """The rule of placement: a snapshot of waiting runs and free workers in, decisions out. Pure.
 
-First fit: in the order of waiting, each run goes to the emptiest worker that fits it, unless its tenant already
-holds as many slots as its quota allows.
+In the order of waiting, each run goes to the emptiest worker that fits it, unless its tenant already holds as many
+slots as its quota allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def decide(snapshot: Snapshot) -> list[PlacementDecision]:
     free_quota = dict(snapshot.free_by_tenant)
     decisions = []
     for ticket in snapshot.waiting:
-        worker = _first_fit(ticket, snapshot.workers, free_slots)
+        worker = _emptiest_fit(ticket, snapshot.workers, free_slots)
         if worker is None or free_quota.get(ticket.tenant_id, 0) < 1:
             continue
         free_slots[worker.boot] -= 1
@@ -72,7 +72,7 @@ def decide(snapshot: Snapshot) -> list[PlacementDecision]:
     return decisions
 
 
-def _first_fit(
+def _emptiest_fit(
     ticket: WaitingTicket, workers: Sequence[FreeWorker], free_slots: Mapping[UUID, int]
 ) -> FreeWorker | None:
     fitting = [

@@ -18,7 +18,7 @@ from executions.semantics.active_run import ActiveRun
 from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.attempt_output import AttemptOutput
 from executions.semantics.attempt_record import AttemptRecord, LogLine
-from executions.semantics.decisions import Checkpoint, after_skip, after_step
+from executions.semantics.decisions import StepDecision, after_skip, after_step
 from executions.semantics.result_rules import broken_rule
 from executions.semantics.seeds import derive_seed
 from executions.semantics.shown_values import shown_values
@@ -44,7 +44,7 @@ class AttemptOutcome:
 
     result: StepResult
     record: AttemptRecord
-    decided: Checkpoint
+    decided: StepDecision
 
 
 class Attempt:
@@ -127,7 +127,7 @@ class Attempt:
         result = StepResult.succeeded(step=self.step.path, attempt=self._number, output=None)
         return self._record(result, after_skip(self._run.plan, self.step.path))
 
-    def interrupted(self, decided: Checkpoint) -> AttemptOutcome:
+    def interrupted(self, decided: StepDecision) -> AttemptOutcome:
         """End an attempt whose worker was lost while it ran and that may not run again."""
         unknown = self._failed(Code.OUTCOME_UNKNOWN, "Interrupted; it may not run again.")
         return self._record(unknown, decided, unbilled=True)
@@ -177,7 +177,7 @@ class Attempt:
     def _record(
         self,
         result: StepResult,
-        decided: Checkpoint,
+        decided: StepDecision,
         returned: bytes | None = None,
         output: AttemptOutput | None = None,
         *,
@@ -225,8 +225,8 @@ class Attempt:
         return failure.code, failure.message, cause
 
     def _run_end(
-        self, decided: Checkpoint, code: str, message: str
-    ) -> tuple[Checkpoint, str, str, str | None]:
+        self, decided: StepDecision, code: str, message: str
+    ) -> tuple[StepDecision, str, str, str | None]:
         """Add the run's code and message, or its outputs, if the run ends here."""
         if decided.outcome not in {None, ExecutionState.SUCCEEDED}:
             return decided, code, message, None

@@ -12,7 +12,7 @@ MAX_HELD_SECONDS = 60.0  # a longer backoff gives the slot away
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
+class StepDecision:
     """The decision that is written when an attempt has ended."""
 
     state: StepState
@@ -37,7 +37,7 @@ def after_step(
     seed: int,
     recovers_from: Code | None = None,
     run_is_over: bool = False,
-) -> Checkpoint:
+) -> StepDecision:
     """Decide by the step's failure mode.
 
     `recovers_from`: the code the step had failed with, if the recovery node has ended.
@@ -45,7 +45,7 @@ def after_step(
     """
     step = plan.step(result.step)
     if result.question:
-        return Checkpoint(
+        return StepDecision(
             state=StepState.SUSPENDED,
             next_step=step.path,
             recovering=recovers_from is not None,
@@ -64,12 +64,12 @@ def after_step(
     return _failed(plan, step, result.code, attempt=result.attempt, seed=seed)
 
 
-def after_skip(plan: Plan, path: str) -> Checkpoint:
+def after_skip(plan: Plan, path: str) -> StepDecision:
     """Decide after the step's condition did not hold."""
     return _onward(plan, plan.step(path), StepState.SKIPPED)
 
 
-def after_loss(plan: Plan, path: str, *, recovering: bool) -> Checkpoint | None:
+def after_loss(plan: Plan, path: str, *, recovering: bool) -> StepDecision | None:
     """Decide after the worker was lost during a step; None means that it may run again, which uses no attempt."""
     step = plan.step(path)
     if recovering or step.guarantee not in NEVER_AGAIN:
@@ -79,41 +79,43 @@ def after_loss(plan: Plan, path: str, *, recovering: bool) -> Checkpoint | None:
     return _acted(plan, step, step.on_failure, Code.OUTCOME_UNKNOWN)
 
 
-def _failed(plan: Plan, step: PlannedStep, code: Code, *, attempt: int, seed: int) -> Checkpoint:
+def _failed(plan: Plan, step: PlannedStep, code: Code, *, attempt: int, seed: int) -> StepDecision:
     if step.on_failure is not FailureMode.RETRY:
         return _acted(plan, step, step.on_failure, code)
     if not code.retryable or attempt >= step.attempts:
         return _acted(plan, step, step.then, code)
     wait_ms = backoff_ms(code.base_ms, seed=derive_seed(seed, step.position), attempt=attempt - 1)
-    return Checkpoint(state=StepState.RETRYING, next_step=step.path, retry_s=wait_ms / 1000)
+    return StepDecision(state=StepState.RETRYING, next_step=step.path, retry_s=wait_ms / 1000)
 
 
-def _acted(plan: Plan, step: PlannedStep, mode: FailureMode, code: Code) -> Checkpoint:
+def _acted(plan: Plan, step: PlannedStep, mode: FailureMode, code: Code) -> StepDecision:
     if mode is FailureMode.CONTINUE:
         return _onward(plan, step, StepState.FAILED)
     if mode is FailureMode.RECOVER:
-        return Checkpoint(
+        return StepDecision(
             state=StepState.RETRYING, next_step=step.path, retry_s=0.0, recovering=True
         )
     return _abort(step, code)
 
 
-def _abort(step: PlannedStep, code: Code) -> Checkpoint:
+def _abort(step: PlannedStep, code: Code) -> StepDecision:
     timed_out = code is Code.TIMEOUT
     return _end(step, ExecutionState.TIMED_OUT if timed_out else ExecutionState.FAILED)
 
 
-def _end(step: PlannedStep, outcome: ExecutionState) -> Checkpoint:
+def _end(step: PlannedStep, outcome: ExecutionState) -> StepDecision:
     cancelled = outcome is ExecutionState.CANCELLED
     state = StepState.CANCELLED if cancelled else StepState.FAILED
-    return Checkpoint(state=state, next_step="", outcome=outcome)
+    return StepDecision(state=state, next_step="", outcome=outcome)
 
 
-def _onward(plan: Plan, step: PlannedStep, state: StepState, *, pause_s: float = 0.0) -> Checkpoint:
+def _onward(
+    plan: Plan, step: PlannedStep, state: StepState, *, pause_s: float = 0.0
+) -> StepDecision:
     following = plan.after(step.path)
     # After a pause, the wake-up ends a run that has no steps left.
     over = not following and not pause_s
-    return Checkpoint(
+    return StepDecision(
         state=state,
         next_step=following,
         outcome=ExecutionState.SUCCEEDED if over else None,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from executions.models.approval import ApprovalState
 from executions.semantics.attempt_record import AttemptRecord
-from executions.semantics.decisions import Checkpoint
+from executions.semantics.decisions import StepDecision
 from executions.states import (
     EXECUTION_TRANSITIONS,
     STEP_TRANSITIONS,
@@ -144,7 +144,7 @@ ANSWER = Statement(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApprovalAnswer:
-    """What ends a question."""
+    """The end of a question: an answer, or the end of its time."""
 
     execution_id: UUID
     number: int
@@ -154,7 +154,7 @@ class ApprovalAnswer:
 
 
 def write_answer(
-    answer: ApprovalAnswer, record: AttemptRecord, decided: Checkpoint
+    answer: ApprovalAnswer, record: AttemptRecord, decided: StepDecision
 ) -> ExecutionState | None:
     """Write it; none means that the question is open no more, and nothing was written."""
     run_state = decided.outcome or (

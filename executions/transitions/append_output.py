@@ -1,4 +1,4 @@
-"""What a step says and how far it is, while it runs; one statement."""
+"""Log lines and progress of an attempt, written while it runs; one statement."""
 
 from collections.abc import Sequence
 

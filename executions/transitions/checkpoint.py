@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from executions.semantics.attempt_record import AttemptRecord
-from executions.semantics.decisions import Checkpoint
+from executions.semantics.decisions import StepDecision
 from executions.semantics.resource_tracker import TrackedResource
 from executions.states import TERMINAL_STEP
 from executions.transitions.checkpoint_statement import (
@@ -36,7 +36,7 @@ class Written:
 def write_checkpoint(
     placement: Placement,
     record: AttemptRecord,
-    decided: Checkpoint,
+    decided: StepDecision,
     *,
     claim_next_for: str = "",
     tracked: Sequence[TrackedResource] = (),
@@ -96,7 +96,7 @@ def _amounts(text: str) -> dict[str, Decimal]:
     return amounts
 
 
-def _decision(decided: Checkpoint) -> dict[str, Any]:
+def _decision(decided: StepDecision) -> dict[str, Any]:
     return {
         "state": decided.state.value,
         "ended": decided.state in TERMINAL_STEP,

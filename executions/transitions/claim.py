@@ -43,7 +43,7 @@ class ClaimRow(NamedTuple):
 
 
 class RefusedClaimRow(NamedTuple):
-    """What a claim that got no row has met."""
+    """The step of a claim that got no row."""
 
     state: str
     epoch: int
@@ -139,7 +139,7 @@ WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.tok
 
 
 class Refusal(StrEnum):
-    """Why a step could not be claimed."""
+    """The reason why a step could not be claimed."""
 
     DUPLICATE = "duplicate"  # this placement has claimed it, or the run is ending
     STALE = "stale"  # the placement is over

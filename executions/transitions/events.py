@@ -3,6 +3,9 @@
 Each such statement names what happens in a CTE `happened(ordinal, kind, step, data)`, before its CTE `run` changes the
 run's row: `run` adds EVENT_COUNT to `last_event`, and gives back `id` and `last_event`. Without a row from `run`
 nothing has happened. What happens to several steps has one ordinal, and is told in the order of their paths.
+
+The order in which the parts of a statement are written is for the reader: PostgreSQL orders them by their joins alone,
+and every part sees the tables as they were before the statement.
 """
 
 EVENT_COUNT = "(SELECT count(*) FROM happened)"

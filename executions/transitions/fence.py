@@ -1,6 +1,8 @@
-"""The fence: a placement, and the statement that proves it is still the valid one.
+"""The fence: the part of a statement that proves its placement is still the valid one. Close has a fence of its own.
 
-Timing: background-worker. Model: sync. Guarantee: at-most-once; a writer with an old epoch gets no row back.
+Timing: background-worker.
+Model: sync.
+Guarantee: at-most-once; a writer with an old epoch gets no row back.
 Failure: a lost connection is tried once more; every statement here may be repeated without harm.
 """
 

@@ -1,4 +1,4 @@
-"""What a step has said, as rows of its run."""
+"""The log lines of an attempt, as rows of its run."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -13,7 +13,7 @@ _MAY_BE_PLACED = may_become(TICKET_TRANSITIONS, TicketState.PLACED)
 
 
 class PlacedRow(NamedTuple):
-    """What was placed, as JSON; None if nothing was."""
+    """The placed tickets as JSON; None without any."""
 
     placed: str | None
 

@@ -1,4 +1,4 @@
-"""Why a placement ends, as the events of its run say."""
+"""The end of a placement, as the events of its run name it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ END_PARAMETERS = (*FENCE_PARAMETERS, "reason", "lost", "by", "worker")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementEnd:
-    """Why a placement ends, as the run's events say."""
+    """The reason why a placement ends, and the worker that ends it."""
 
     reason: EndReason
     lost: bool = False  # its worker is gone, or could not go on with it

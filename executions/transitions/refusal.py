@@ -1,4 +1,4 @@
-"""What the fence refused: an event of the run, though the run itself is left as it is."""
+"""A write that the fence refused: an event of the run, which stays as it is."""
 
 from typing import Literal
 

@@ -18,7 +18,7 @@ SETTLEMENT_PARAMETERS = ("tracked", "tracked_ids", "revoked")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settlement:
-    """What has become of a placement's resources, to be written with its end."""
+    """The state of a placement's resources, to be written with its end."""
 
     tracked: Sequence[TrackedResource] = ()  # that have changed since they were written
     revoked: Sequence[str] = ()  # ids of credentials that no remote server has any more

@@ -71,7 +71,7 @@ SUBMIT = Statement(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submission:
-    """What a run is made of."""
+    """The values of a new run."""
 
     execution_id: UUID
     tenant_id: int

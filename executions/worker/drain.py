@@ -1,6 +1,6 @@
 """The orderly end of a worker: running steps may finish, other placements are handed back at once.
 
-Steps that are still running after the grace time are lost here and resumed elsewhere.
+Steps that are still running after the grace time are killed; their placements are handed back at shutdown.
 
 Timing: background-worker; a signal handler raises a number and nothing else, this thread acts on it.
 Model: sync.

@@ -1,4 +1,4 @@
-"""Celery's signals of a link: task_prerun opens the context of its placement, task_postrun tears it down.
+"""Celery's signals of a link: task_prerun opens the context of its placement, the last task_postrun tears it down.
 
 Timing: background-worker.
 Model: sync.

@@ -24,7 +24,7 @@ from executions.placement.models import Due, Ticket, Worker
 from executions.placement.registry import register, store_catalogue
 from executions.semantics import decisions
 from executions.semantics.attempt import AttemptOutcome
-from executions.semantics.decisions import Checkpoint
+from executions.semantics.decisions import StepDecision
 from executions.services.waking import wake_due
 from executions.states import TERMINAL_EXECUTION, ExecutionState, TicketState
 from executions.submission.cancel import request_cancel
@@ -156,7 +156,7 @@ class Driver:
             wait(body, min(seconds, PATIENCE_S), deadline)
             driver._waited(seconds)
 
-        def claims_next_unless_struck(body: StepRunner, decided: Checkpoint) -> bool:
+        def claims_next_unless_struck(body: StepRunner, decided: StepDecision) -> bool:
             # What strikes after a checkpoint strikes before the next claim, so they must be two statements; unless it
             # makes no difference, since nobody has begun what was claimed for a link that does not come.
             mishap = driver._act.at(Moment.AFTER) if driver._act else None

@@ -12,8 +12,8 @@ from tenants.rights import DatabaseRights, HasRights
 class Ticket(HasRights, models.Model):
     """A run's place in the queue, until the run is terminal; a placed ticket holds a slot, no other does.
 
-    (execution, epoch, worker) is the fence: claim, checkpoint and close lock this row FOR SHARE in their own
-    statement, and the statement that ends a placement raises the epoch.
+    (execution, epoch, worker) is the fence: claim and checkpoint lock this row FOR SHARE in their own statement, and
+    the statement that ends a placement raises the epoch or deletes the row.
     """
 
     database_rights = DatabaseRights(

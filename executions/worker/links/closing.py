@@ -114,11 +114,11 @@ def end_without_link(
     *,
     cancel: bool = False,
     overdue: bool = False,
-    dispose: Callable[[], Settlement | None] = lambda: UNKNOWN,
+    end_context: Callable[[], Settlement | None] = lambda: UNKNOWN,
 ) -> None:
     """End a placement in which no link is active: close it if its run has an outcome, else hand it back.
 
-    `dispose` ends its context, if there is one. The outcome is set before, so that no link begins meanwhile.
+    `end_context` disposes of its context, if there is one. The outcome is set before, so that no link begins meanwhile.
     """
     settled = False
     with run_scope(placement.tenant_id):
@@ -129,7 +129,7 @@ def end_without_link(
             end_overdue(placement)
         elif found := interrupted_step(placement):
             settled = _settle_or_fail(placement, found, lost=ending.lost)
-    settlement = dispose()
+    settlement = end_context()
     with run_scope(placement.tenant_id):
         if close_execution(placement, settlement, ending=ending) is not None:
             return

@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError
 
 from executions.placement.run_scope import run_scope
 from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
-from executions.semantics.decisions import NEVER_AGAIN, Checkpoint
+from executions.semantics.decisions import NEVER_AGAIN, StepDecision
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.claim import Claim, Refusal
@@ -59,7 +59,7 @@ class StepRunner:
             path, error = decided.next_step, None
             claim = self._context.take_claim() or self._claim(path)
 
-    def _run_step(self, path: str, claim: Claim, error: Failure | None) -> Checkpoint:
+    def _run_step(self, path: str, claim: Claim, error: Failure | None) -> StepDecision:
         """Run attempt after attempt, until the step has ended or the context has."""
         while True:
             deadline = claim.at + claim.left_s
@@ -216,7 +216,7 @@ class StepRunner:
     def _may_repeat(self) -> bool:
         return self._boot.may_repeat() and not self._context.lost
 
-    def _may_claim_next(self, decided: Checkpoint) -> bool:
+    def _may_claim_next(self, decided: StepDecision) -> bool:
         """Say whether the next step is claimed with the checkpoint: this link runs it, or the next one takes the claim.
 
         A step that may not run again is claimed only if this link runs it: a claim whose message is lost would end it.
@@ -228,7 +228,7 @@ class StepRunner:
             and self._boot.may_claim()
         )
 
-    def _exit_after(self, decided: Checkpoint) -> Exit | None:
+    def _exit_after(self, decided: StepDecision) -> Exit | None:
         if decided.outcome is not None:
             return Exit.ENDED
         if decided.wake_s:

@@ -151,7 +151,7 @@ class LeaseLoop(Periodic):
             ending,
             cancel=cancel,
             overdue=overdue,
-            dispose=dispose_context,
+            end_context=dispose_context,
         )
         self._submit_close(placement, end)
 

@@ -1,4 +1,4 @@
-"""The tick: wake-ups, admission, reaping, stranded runs and deletions, in every worker, one at a time.
+"""The tick: admission, wake-ups, reaping, runs that no worker can take, deletions; in one worker at a time.
 
 Timing: background-worker, in a thread with its own connection; neither busy steps nor Redis hold it up.
 Model: sync.

@@ -14,7 +14,7 @@ from django.db import transaction
 from executions.blueprints.plan import plan
 from executions.models import Execution, MonthlyCost, Step
 from executions.semantics.attempt_record import LogLine
-from executions.semantics.decisions import Checkpoint, after_step
+from executions.semantics.decisions import StepDecision, after_step
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.checkpoint import Written, write_checkpoint
@@ -153,7 +153,7 @@ def test_amounts_are_exact(acme: TenantRef, claimed: Placement) -> None:
 def test_a_retry_has_its_time_and_a_long_one_parks_the_run(
     acme: TenantRef, claimed: Placement, retry_s: float, state: str, wakes: bool
 ) -> None:
-    decided = Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=retry_s)
+    decided = StepDecision(state=StepState.RETRYING, next_step="one", retry_s=retry_s)
     failure = StepResult.failed(step="one", attempt=1, code=Code.TRANSIENT_ERROR, message="")
     with tenant_scope(acme):
         assert write_checkpoint(claimed, replace(record(failure), run_code=""), decided)

@@ -15,7 +15,7 @@ from django.db.models import F
 
 from executions.models import Approval, ApprovalState, Execution, ExecutionEvent
 from executions.semantics.attempt_record import AttemptRecord, LogLine
-from executions.semantics.decisions import Checkpoint
+from executions.semantics.decisions import StepDecision
 from executions.semantics.reasons import EndReason, QueueReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.answer import ApprovalAnswer, write_answer
@@ -53,7 +53,7 @@ WHY_LOST = {"epoch": 1, "reason": EndReason.WORKER_LOST, "worker": WORKER, "by":
 WHY_DRAINED = {"epoch": 1, "reason": EndReason.WORKER_DRAINING, "worker": WORKER}
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LINES = [LogLine(at=NOON + timedelta(seconds=n), level="info", message=f"{n}") for n in range(3)]
-ONWARD = Checkpoint(state=StepState.SUCCEEDED, next_step="two")
+ONWARD = StepDecision(state=StepState.SUCCEEDED, next_step="two")
 
 pytestmark = pytest.mark.usefixtures("neighbour")
 
@@ -88,26 +88,26 @@ def attempt(path: str = "one", number: int = 1, **fields: Any) -> AttemptRecord:
     return AttemptRecord(path=path, attempt=number, version=0, **fields)
 
 
-def end_step(tenant: TenantRef, placement: Placement, decided: Checkpoint, **fields: Any) -> None:
+def end_step(tenant: TenantRef, placement: Placement, decided: StepDecision, **fields: Any) -> None:
     with tenant_scope(tenant):
         assert write_checkpoint(placement, attempt(**fields), decided)
 
 
 def retry(tenant: TenantRef, placement: Placement, seconds: float = 5.0) -> None:
     """The first step failed and is tried again."""
-    decided = Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=seconds)
+    decided = StepDecision(state=StepState.RETRYING, next_step="one", retry_s=seconds)
     end_step(tenant, placement, decided, code="TRANSIENT_ERROR")
 
 
 def ask(tenant: TenantRef, placement: Placement) -> None:
     """The first step asks a person."""
-    decided = Checkpoint(state=StepState.SUSPENDED, next_step="one", pause_s=HOUR)
+    decided = StepDecision(state=StepState.SUSPENDED, next_step="one", pause_s=HOUR)
     end_step(tenant, placement, decided, question="Pay?")
 
 
 def pause(tenant: TenantRef, placement: Placement, next_step: str = "two") -> None:
     """The first step has paused the run."""
-    decided = Checkpoint(state=StepState.SUCCEEDED, next_step=next_step, pause_s=HOUR)
+    decided = StepDecision(state=StepState.SUCCEEDED, next_step=next_step, pause_s=HOUR)
     end_step(tenant, placement, decided)
 
 
@@ -141,37 +141,37 @@ def test_a_further_claim_of_a_placement(acme: TenantRef, claimed: Placement) -> 
         (ONWARD, {"lines": LINES}, {"last_log": 3}),
         (ONWARD, {"unbilled": True}, {"unbilled": True}),
         (
-            Checkpoint(state=StepState.FAILED, next_step="", outcome=ExecutionState.FAILED),
+            StepDecision(state=StepState.FAILED, next_step="", outcome=ExecutionState.FAILED),
             {"code": "UNKNOWN_ERROR", "message": "broke", "run_code": "UNKNOWN_ERROR"},
             {"code": "UNKNOWN_ERROR"},
         ),
         (
-            Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=5.5),
+            StepDecision(state=StepState.RETRYING, next_step="one", retry_s=5.5),
             {"code": "TRANSIENT_ERROR"},
             {"code": "TRANSIENT_ERROR", "retry_s": 5.5},
         ),
         (
-            Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=90.0),
+            StepDecision(state=StepState.RETRYING, next_step="one", retry_s=90.0),
             {"code": "TRANSIENT_ERROR"},
             {"code": "TRANSIENT_ERROR", "retry_s": 90, "wake_s": 90},
         ),
         (
-            Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=0.0, recovering=True),
+            StepDecision(state=StepState.RETRYING, next_step="one", retry_s=0.0, recovering=True),
             {"code": "UNKNOWN_ERROR"},
             {"code": "UNKNOWN_ERROR", "retry_s": 0, "recovering": True},
         ),
         (
-            Checkpoint(state=StepState.SUSPENDED, next_step="one", pause_s=60.0),
+            StepDecision(state=StepState.SUSPENDED, next_step="one", pause_s=60.0),
             {"question": "Pay?"},
             {"wake_s": 60},
         ),
-        (Checkpoint(state=StepState.SKIPPED, next_step="two"), {}, {}),
+        (StepDecision(state=StepState.SKIPPED, next_step="two"), {}, {}),
     ],
 )
 def test_a_checkpoint(
     acme: TenantRef,
     claimed: Placement,
-    decided: Checkpoint,
+    decided: StepDecision,
     fields: dict[str, Any],
     data: dict[str, Any],
 ) -> None:
@@ -202,7 +202,7 @@ def test_a_checkpoint_that_claims_the_next_step(acme: TenantRef, claimed: Placem
 
 def test_a_checkpoint_that_claims_its_own_step_again(acme: TenantRef, claimed: Placement) -> None:
     """A statement cannot change one row twice: the retry is claimed by itself."""
-    decided = Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=5.0)
+    decided = StepDecision(state=StepState.RETRYING, next_step="one", retry_s=5.0)
     with tenant_scope(acme):
         written = write_checkpoint(claimed, attempt(), decided, claim_next_for=WORKER)
     assert written is not None
@@ -311,7 +311,7 @@ def test_a_close_of_a_worker_without_a_name(acme: TenantRef, placed: Placement) 
 
 
 def test_a_close_of_a_run_that_succeeded(acme: TenantRef, claimed: Placement) -> None:
-    over = Checkpoint(state=StepState.SUCCEEDED, next_step="", outcome=ExecutionState.SUCCEEDED)
+    over = StepDecision(state=StepState.SUCCEEDED, next_step="", outcome=ExecutionState.SUCCEEDED)
     end_step(acme, claimed, over)
     with tenant_scope(acme):
         assert close_execution(claimed) == ExecutionState.SUCCEEDED
@@ -460,19 +460,19 @@ def make_due(placement: Placement) -> None:
     [
         (ONWARD, {}, {}, "queued"),
         (
-            Checkpoint(state=StepState.SUCCEEDED, next_step="", outcome=ExecutionState.SUCCEEDED),
+            StepDecision(state=StepState.SUCCEEDED, next_step="", outcome=ExecutionState.SUCCEEDED),
             {},
             {},
             "succeeded",
         ),
         (
-            Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=90.0),
+            StepDecision(state=StepState.RETRYING, next_step="one", retry_s=90.0),
             {"code": "TIMEOUT"},
             {"code": "TIMEOUT", "retry_s": 90, "wake_s": 90},
             "waiting",
         ),
         (
-            Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=0.0, recovering=True),
+            StepDecision(state=StepState.RETRYING, next_step="one", retry_s=0.0, recovering=True),
             {"code": "TIMEOUT"},
             {"code": "TIMEOUT", "retry_s": 0, "recovering": True},
             "queued",
@@ -483,7 +483,7 @@ def make_due(placement: Placement) -> None:
 def test_an_answer(
     acme: TenantRef,
     claimed: Placement,
-    decided: Checkpoint,
+    decided: StepDecision,
     fields: dict[str, Any],
     data: dict[str, Any],
     run_state: str,

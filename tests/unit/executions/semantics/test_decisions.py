@@ -8,7 +8,7 @@ import pytest
 from executions.blueprints.plan import FailureMode, Guarantee, Plan, plan
 from executions.semantics.decisions import (
     MAX_HELD_SECONDS,
-    Checkpoint,
+    StepDecision,
     after_loss,
     after_skip,
     after_step,
@@ -23,7 +23,7 @@ RETRYABLE = {"TRANSIENT_ERROR", "RATE_LIMIT_ERROR", "TIMEOUT", "RESOURCE_ERROR"}
 # What a step's failure does in the end: its mode, or after the last attempt of a retry its `then`.
 MODES = [(ABORT, ABORT), (CONTINUE, ABORT), (RECOVER, ABORT)]
 MODES += [(RETRY, then) for then in (ABORT, CONTINUE, RECOVER)]
-SUCCEEDED = Checkpoint(state=StepState.SUCCEEDED, next_step="", outcome=ExecutionState.SUCCEEDED)
+SUCCEEDED = StepDecision(state=StepState.SUCCEEDED, next_step="", outcome=ExecutionState.SUCCEEDED)
 
 
 def make_plan(mode: FailureMode = ABORT, then: FailureMode = ABORT, **step: Any) -> Plan:
@@ -40,15 +40,15 @@ def failed(code: Code, *, path: str = "one", attempt: int = 1) -> StepResult:
     return StepResult.failed(step=path, attempt=attempt, code=code, message="")
 
 
-def ended(outcome: str) -> Checkpoint:
+def ended(outcome: str) -> StepDecision:
     state = StepState.CANCELLED if outcome == "cancelled" else StepState.FAILED
-    return Checkpoint(state=state, next_step="", outcome=ExecutionState(outcome))
+    return StepDecision(state=state, next_step="", outcome=ExecutionState(outcome))
 
 
 # --- success
 def test_a_success_leads_to_the_next_step() -> None:
     result = StepResult.succeeded(step="one", attempt=1, output=None)
-    expected = Checkpoint(state=StepState.SUCCEEDED, next_step="last")
+    expected = StepDecision(state=StepState.SUCCEEDED, next_step="last")
     assert after_step(make_plan(), result, seed=SEED) == expected
 
 
@@ -57,7 +57,7 @@ def test_a_success_leads_to_the_next_step() -> None:
 def test_a_question_suspends_the_step_until_its_time(path: str, recovers_from: Code | None) -> None:
     result = StepResult.succeeded(step=path, attempt=1, output=None, pause_s=90.0, question="Pay?")
     decided = after_step(make_plan(RECOVER), result, seed=SEED, recovers_from=recovers_from)
-    assert decided == Checkpoint(
+    assert decided == StepDecision(
         state=StepState.SUSPENDED,
         next_step=path,
         recovering=recovers_from is not None,
@@ -83,7 +83,7 @@ def test_a_success_after_the_runs_time_still_counts() -> None:
 def test_a_pause_gives_the_slot_away_before_the_next_step() -> None:
     result = StepResult.succeeded(step="one", attempt=1, output=None, pause_s=5)
     decided = after_step(make_plan(), result, seed=SEED)
-    assert decided == Checkpoint(state=StepState.SUCCEEDED, next_step="last", pause_s=5)
+    assert decided == StepDecision(state=StepState.SUCCEEDED, next_step="last", pause_s=5)
     assert decided.wake_s == 5
 
 
@@ -94,7 +94,7 @@ def test_a_pause_as_the_last_step_leaves_the_end_to_the_wake_up() -> None:
 
 
 def test_a_skipped_step_leads_to_the_next_or_ends_the_run() -> None:
-    skipped = Checkpoint(state=StepState.SKIPPED, next_step="last")
+    skipped = StepDecision(state=StepState.SKIPPED, next_step="last")
     assert after_skip(make_plan(), "one") == skipped
     end = after_skip(make_plan(), "last")
     assert (end.state, end.outcome) == (StepState.SKIPPED, ExecutionState.SUCCEEDED)
@@ -121,14 +121,14 @@ def test_a_failure_does_what_its_mode_says(
         assert decided == acted(then if mode is RETRY else mode, code, path)
 
 
-def acted(mode: FailureMode, code: Code, path: str) -> Checkpoint:
+def acted(mode: FailureMode, code: Code, path: str) -> StepDecision:
     """Return the checkpoint of a mode other than retry."""
     if mode is ABORT:
         return ended("timed_out" if code == "TIMEOUT" else "failed")
     if mode is RECOVER:
-        return Checkpoint(state=StepState.RETRYING, next_step=path, retry_s=0.0, recovering=True)
+        return StepDecision(state=StepState.RETRYING, next_step=path, retry_s=0.0, recovering=True)
     over = path == "last"
-    return Checkpoint(
+    return StepDecision(
         state=StepState.FAILED,
         next_step="" if over else "last",
         outcome=ExecutionState.SUCCEEDED if over else None,
@@ -179,7 +179,7 @@ def test_the_backoff_is_that_of_the_steps_own_seed_and_attempt() -> None:
     [(None, 0), (0.0, 0), (MAX_HELD_SECONDS, 0), (MAX_HELD_SECONDS + 0.001, 60.001)],
 )
 def test_up_to_a_minute_a_backoff_keeps_the_slot(retry_s: float | None, wake_s: float) -> None:
-    decided = Checkpoint(state=StepState.RETRYING, next_step="one", retry_s=retry_s)
+    decided = StepDecision(state=StepState.RETRYING, next_step="one", retry_s=retry_s)
     assert decided.wake_s == wake_s
 
 
