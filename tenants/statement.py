@@ -126,14 +126,3 @@ def _fetch_row(
 def _of_scope(statement: Statement[Any], search_path: str) -> bytes:
     """A text of the scope's own: PostgreSQL drops the plan of a statement that is run in another scope than before."""
     return f"{statement.text}\n-- {search_path}".encode()
-
-
-def fetch_row(text: str, parameters: Parameters) -> tuple[Any, ...] | None:
-    """Run a statement without a name."""
-    connection = cast("DatabaseWrapper", connections[ALIAS])
-    connection.ready()
-    found, names = numbered(text)
-    scoped = f"{found}\n-- {connection.wanted.search_path}".encode()
-    with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
-        cursor.execute(scoped, [parameters[name] for name in names])
-        return cursor.fetchone()

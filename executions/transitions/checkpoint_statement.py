@@ -154,7 +154,7 @@ def checkpoint_statement(
         EVENTS,
         INSERTED_LINES if logs else "",
         _COSTS if costs else "",
-        HELD.removeprefix(", ") if held else "",
+        HELD if held else "",
     ]
     then = [
         "SELECT run.version",

@@ -32,7 +32,7 @@ class SettlingStatement(Generic[RowT]):
         self.alone = Statement(name, compose(*parts, then=then), parameters=parameters, row=row)
         self.settling = Statement(
             f"{name}_and_settle",
-            compose(*parts, HELD.removeprefix(", "), SETTLED.removeprefix(", "), then=then),
+            compose(*parts, HELD, SETTLED, then=then),
             parameters={*parameters, *SETTLEMENT_PARAMETERS},
             row=row,
         )
