@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F
 
 from executions.models import Approval, ApprovalState, Execution, ExecutionEvent
-from executions.semantics.attempt_record import AttemptRecord, LogLine
+from executions.semantics.attempt_record import LogLine
 from executions.semantics.decisions import StepDecision
 from executions.semantics.reasons import EndReason, QueueReason
 from executions.states import ExecutionState, StepState
@@ -34,16 +34,24 @@ from executions.transitions.wake import wake
 from executions.worker.boot import WorkerBoot
 from isolane.results import Code
 from resources.placement import Placement
-from tenants.scope import TenantRef, platform_scope, tenant_scope
+from tenants.scope import TenantRef, tenant_scope
 from tests.factories import due_of, events_of, make_placed, make_run, place
 from tests.integration.executions.locks import wait_until_blocked
 from tests.integration.executions.threads import in_thread
+from tests.integration.executions.transitions.conftest import WORKER
+from tests.integration.executions.transitions.runs import (
+    ask,
+    attempt,
+    end_step,
+    make_due,
+    park,
+    pause,
+    retry,
+)
 
 Told = tuple[int, str, str, dict[str, Any]]
 Untold = tuple[str, str, dict[str, Any]]  # its number is still to come
-WORKER = "w1@test"
 OTHER = "w2@test"
-HOUR = 3600.0
 QUEUED: Told = (1, "execution.queued", "", {})
 BEGAN = (2, "placement.began", "", {"epoch": 1, "worker": WORKER})
 STARTED = (3, "step.started", "one", {"attempt": 1, "epoch": 1, "worker": WORKER})
@@ -58,20 +66,6 @@ ONWARD = StepDecision(state=StepState.SUCCEEDED, next_step="two")
 pytestmark = pytest.mark.usefixtures("neighbour")
 
 
-@pytest.fixture
-def placed(acme: TenantRef, machine: WorkerBoot) -> Placement:
-    """A placed run of which nothing is claimed."""
-    return replace(make_placed(acme, machine), worker=WORKER)
-
-
-@pytest.fixture
-def claimed(acme: TenantRef, placed: Placement) -> Placement:
-    """A run whose first of two steps is claimed."""
-    with tenant_scope(acme):
-        claim_step(placed, "one", worker=WORKER)
-    return placed
-
-
 def told(tenant: TenantRef, run: Placement | UUID, after: int = 3) -> list[Told]:
     """The run's events after the first few, numbered without a gap; the time a step took is taken out."""
     execution_id = run.execution_id if isinstance(run, Placement) else run
@@ -82,38 +76,6 @@ def told(tenant: TenantRef, run: Placement | UUID, after: int = 3) -> list[Told]
     for _, _, _, data in rows:
         assert data.pop("ms", 0) >= 0
     return rows
-
-
-def attempt(path: str = "one", number: int = 1, **fields: Any) -> AttemptRecord:
-    return AttemptRecord(path=path, attempt=number, version=0, **fields)
-
-
-def end_step(tenant: TenantRef, placement: Placement, decided: StepDecision, **fields: Any) -> None:
-    with tenant_scope(tenant):
-        assert write_checkpoint(placement, attempt(**fields), decided)
-
-
-def retry(tenant: TenantRef, placement: Placement, seconds: float = 5.0) -> None:
-    """The first step failed and is tried again."""
-    decided = StepDecision(state=StepState.RETRYING, next_step="one", retry_s=seconds)
-    end_step(tenant, placement, decided, code="TRANSIENT_ERROR")
-
-
-def ask(tenant: TenantRef, placement: Placement) -> None:
-    """The first step asks a person."""
-    decided = StepDecision(state=StepState.SUSPENDED, next_step="one", pause_s=HOUR)
-    end_step(tenant, placement, decided, question="Pay?")
-
-
-def pause(tenant: TenantRef, placement: Placement, next_step: str = "two") -> None:
-    """The first step has paused the run."""
-    decided = StepDecision(state=StepState.SUCCEEDED, next_step=next_step, pause_s=HOUR)
-    end_step(tenant, placement, decided)
-
-
-def park(tenant: TenantRef, placement: Placement) -> None:
-    with tenant_scope(tenant):
-        assert hand_back(placement, PlacementEnd(reason=EndReason.PARKED))
 
 
 # --- submit, claim
@@ -445,14 +407,6 @@ def test_a_wake_up(acme: TenantRef, claimed: Placement, next_step: str, state: s
         assert wake(claimed.execution_id) == state
     data = {"reason": QueueReason.WAKE_TIME}
     assert told(acme, claimed, after=5) == [(6, f"execution.{state}", "", data)]
-
-
-def make_due(placement: Placement) -> None:
-    due = due_of(placement.execution_id)
-    assert due is not None
-    due.at -= timedelta(days=1)
-    with platform_scope():
-        due.save()
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,13 @@ from executions.transitions.claim import Claim, Refusal, claim_step
 from executions.transitions.close import close_execution
 from executions.transitions.hand_back import hand_back
 from executions.transitions.placement_end import PlacementEnd
-from executions.transitions.refusal import note_refusal
 from executions.transitions.restart import restart
 from executions.transitions.set_outcome import set_outcome
 from executions.worker.boot import WorkerBoot
 from isolane.results import Code
 from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import events_of, everything_of, make_placed, place
+from tests.factories import events_of, make_placed, place
 
 LOST = PlacementEnd(reason=EndReason.WORKER_LOST, lost=True, by="w2@test")
 pytestmark = pytest.mark.usefixtures("neighbour")
@@ -122,31 +121,3 @@ def test_a_loss_while_a_run_falls_asleep_is_told_of_too(
         "placement.lost",
         "execution.waiting",
     ]
-
-
-@pytest.mark.parametrize("what", ["claim", "checkpoint", "close"])
-def test_a_worker_whose_placement_others_have_ended_is_refused_and_that_is_told(
-    acme: TenantRef, globex: TenantRef, placement: Placement, what: Any
-) -> None:
-    claim(acme, placement)
-    with tenant_scope(acme):
-        hand_back(placement, LOST)
-        assert note_refusal(placement, what, "one")
-    assert told(acme, placement)[-1] == (
-        "fence.refused",
-        {"epoch": 1, "worker": "w1@test", "what": what},
-    )
-    with tenant_scope(globex):
-        assert not note_refusal(placement, what, "one")
-
-
-def test_who_comes_late_to_what_it_ended_itself_was_not_refused(
-    acme: TenantRef, placement: Placement
-) -> None:
-    """A message that came twice, or an answer that was lost."""
-    claim(acme, placement)
-    with tenant_scope(acme):
-        hand_back(placement, PlacementEnd(reason=EndReason.CLAIM_UNATTENDED, lost=True))
-        before = everything_of(acme)
-        assert not note_refusal(placement, "claim", "one")
-    assert everything_of(acme) == before
