@@ -217,6 +217,7 @@ PLATFORM = (
     "executions.models.sealing", "tenants.models", "tenants.scope", "tenants.postgresql", "resources.runtimes",
 )  # fmt: skip
 WRITTEN = re.compile(r"\b(?:UPDATE|INSERT INTO|DELETE FROM)\s+(executions_\w+)")
+TICKET_WRITTEN = re.compile(r"\b(?:UPDATE|INSERT INTO)\s+(?:public\.)?(placement_ticket)")
 RECORDS = {
     "Execution", "Step", "ExecutionEvent", "StepLog", "CostRecord", "MonthlyCost", "ResourceRecord",
 }  # fmt: skip
@@ -272,6 +273,34 @@ def test_only_transitions_write_runs_steps_events_logs_and_costs() -> None:
         "Q = 'UPDATE executions_step s SET'",
     ):
         assert list(records_written(example(code))) != []
+
+
+def ticket_states_written(one: Module) -> Iterator[str]:
+    """The places at which a module makes a ticket or sets its state."""
+    for part in ast.walk(one.tree):
+        match part:
+            case ast.Constant(value=str(text)):
+                yield from TICKET_WRITTEN.findall(text)
+            case ast.Call(func=ast.Attribute(value=of, attr=attr), keywords=given) if (
+                attr in WRITES
+            ):
+                named = {name.id for name in ast.walk(of) if isinstance(name, ast.Name)}
+                if named & {"Ticket", "tickets"} and "state" in {each.arg for each in given}:
+                    yield attr
+
+
+def test_only_transitions_write_the_states_of_tickets() -> None:
+    """Deleting one is no state: a tenant that is deleted takes its own along."""
+    writers = {name for name, one in modules().items() if list(ticket_states_written(one))}
+    assert [name for name in writers if not name.startswith("executions.transitions.")] == []
+    assert {
+        f"executions.transitions.{name}" for name in ("submit", "place", "hand_back")
+    } <= writers
+    for code in (
+        "Ticket.objects.filter(pk=1).update(state='placed')",
+        "Q = 'UPDATE public.placement_ticket t SET'",
+    ):
+        assert list(ticket_states_written(example(code))) != []
 
 
 def ids_set(one: Module) -> list[str]:
