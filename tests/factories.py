@@ -45,7 +45,7 @@ def make_tenant(schema: str, **said: Any) -> TenantRef:
     return tenant_by_schema(schema)
 
 
-def make_machine(
+def make_boot(
     *,
     script: Mapping[str, Behaviour] | None = None,
     descriptions: Mapping[str, NodeDescription] | None = None,
@@ -57,35 +57,35 @@ def make_machine(
     backend = backend or StubBackend(
         level=LEVEL, script=script or {WORK: succeeds({"n": 1})}, descriptions=descriptions
     )
-    machine = WorkerBoot(node_name=name, capacity=capacity, backends={LEVEL: backend})
+    boot = WorkerBoot(node_name=name, capacity=capacity, backends={LEVEL: backend})
     with platform_scope():
         register(
-            boot=machine.id,
-            node_name=machine.node_name,
-            lane=machine.lane,
-            capacity=machine.capacity,
+            boot=boot.id,
+            node_name=boot.node_name,
+            lane=boot.lane,
+            capacity=boot.capacity,
             levels=[LEVEL],
             catalogue=store_catalogue(backend.describe()),
         )
-    return machine
+    return boot
 
 
-def backend_of(machine: WorkerBoot) -> StubBackend:
+def backend_of(boot: WorkerBoot) -> StubBackend:
     """The stub behind a machine."""
-    backend = machine.backends[LEVEL]
+    backend = boot.backends[LEVEL]
     assert isinstance(backend, StubBackend)
     return backend
 
 
-def resend_after(machine: WorkerBoot, seconds: float) -> None:
+def resend_after(boot: WorkerBoot, seconds: float) -> None:
     """From now on the worker's loop sends again what no link has claimed for so long."""
-    machine.clocks = replace(machine.clocks, renewal=seconds / 2, resend=seconds)
+    boot.clocks = replace(boot.clocks, renewal=seconds / 2, resend=seconds)
 
 
-def let_lapse(machine: WorkerBoot) -> None:
+def let_lapse(boot: WorkerBoot) -> None:
     """The worker has not renewed its lease for too long."""
     with platform_scope():
-        Worker.objects.filter(boot=machine.id).update(lease_until=Now() - timedelta(seconds=1))
+        Worker.objects.filter(boot=boot.id).update(lease_until=Now() - timedelta(seconds=1))
 
 
 def set_quota(tenant: TenantRef, max_running: int) -> None:
@@ -112,7 +112,7 @@ def make_run(tenant: TenantRef, *keys: str, uses: str = WORK, **inputs: Any) -> 
 
 def start(
     tenant: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     *steps: dict[str, Any],
     given: dict[str, Any] | None = None,
     **fields: Any,
@@ -129,7 +129,7 @@ def start(
             blueprint="flow", version=number, inputs=given or {}, requested_by="tests", seed=7
         ),
     ).execution
-    return place(tenant, run.id, machine)
+    return place(tenant, run.id, boot)
 
 
 def record(result: StepResult, *, version: int = 0, **fields: Any) -> AttemptRecord:
@@ -148,19 +148,19 @@ def record(result: StepResult, *, version: int = 0, **fields: Any) -> AttemptRec
     )
 
 
-def place(tenant: TenantRef, execution_id: UUID, machine: WorkerBoot) -> Placement:
+def place(tenant: TenantRef, execution_id: UUID, boot: WorkerBoot) -> Placement:
     """Give a waiting run a slot, as admission would."""
     with platform_scope():
         tickets = Ticket.objects.filter(execution_id=execution_id)
         deadline = Now() + timedelta(seconds=tickets.get().time_left)
-        assert tickets.update(state=TicketState.PLACED, worker_id=machine.id, deadline=deadline)
+        assert tickets.update(state=TicketState.PLACED, worker_id=boot.id, deadline=deadline)
         epoch = tickets.get().epoch
-    return machine.placement(tenant.id, str(execution_id), epoch)
+    return boot.placement(tenant.id, str(execution_id), epoch)
 
 
-def make_placed(tenant: TenantRef, machine: WorkerBoot, *keys: str, uses: str = WORK) -> Placement:
+def make_placed(tenant: TenantRef, boot: WorkerBoot, *keys: str, uses: str = WORK) -> Placement:
     """A run that holds a slot on this machine; nothing of it is claimed yet."""
-    return place(tenant, make_run(tenant, *keys, uses=uses), machine)
+    return place(tenant, make_run(tenant, *keys, uses=uses), boot)
 
 
 # --- looking
@@ -221,10 +221,10 @@ def ticket_of(execution_id: UUID) -> Ticket | None:
         return Ticket.objects.filter(execution_id=execution_id).first()
 
 
-def held_by(machine: WorkerBoot) -> set[UUID]:
+def held_by(boot: WorkerBoot) -> set[UUID]:
     """The runs that hold a slot on this machine."""
     with platform_scope():
-        found = Ticket.objects.filter(worker_id=machine.id, state=TicketState.PLACED)
+        found = Ticket.objects.filter(worker_id=boot.id, state=TicketState.PLACED)
         return set(found.values_list("execution_id", flat=True))
 
 

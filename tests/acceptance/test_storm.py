@@ -20,7 +20,7 @@ from resources.runtimes.folder import PREFIX
 from resources.runtimes.sweeping import FolderSweep
 from tenants.scope import TenantRef, tenant_scope
 from tests.customer import Customer
-from tests.factories import make_machine, make_placed, set_quota
+from tests.factories import make_boot, make_placed, set_quota
 from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
@@ -115,8 +115,8 @@ def test_the_search_finds_what_is_left(
 
 def _record(tenant: TenantRef, remote_id: str) -> None:
     """Make a run with a credential that was not revoked."""
-    machine = make_machine()
-    run_id = make_placed(tenant, machine).execution_id
+    boot = make_boot()
+    run_id = make_placed(tenant, boot).execution_id
     with tenant_scope(tenant):
         ResourceRecord.objects.create(
             execution_id=run_id, epoch=1, resource_id=remote_id, type="cache.user", opened_at=now()

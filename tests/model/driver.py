@@ -71,7 +71,7 @@ class WorkerDied(BaseException):
 class Host:
     """A worker and what is known of it from outside."""
 
-    machine: WorkerBoot
+    boot: WorkerBoot
     backend: ScriptedBackend
     links: LinkRunner
     gone: bool = False  # dead, or taken for dead
@@ -79,7 +79,7 @@ class Host:
 
     def turn(self) -> None:
         """Do what its loop does once a second."""
-        LeaseLoop(self.machine, exit_process=self.fenced.append).turn()
+        LeaseLoop(self.boot, exit_process=self.fenced.append).turn()
 
 
 class Driver:
@@ -109,18 +109,18 @@ class Driver:
         """Another worker is started."""
         backend = ScriptedBackend(level=LEVEL, play=self._play)
         name = f"m{len(self.hosts)}@test"
-        machine = WorkerBoot(node_name=name, capacity=1, backends={LEVEL: backend})
-        resend_after(machine, 1e-6)
+        boot = WorkerBoot(node_name=name, capacity=1, backends={LEVEL: backend})
+        resend_after(boot, 1e-6)
         with platform_scope():
             register(
-                boot=machine.id,
+                boot=boot.id,
                 node_name=name,
-                lane=machine.lane,
+                lane=boot.lane,
                 capacity=1,
                 levels=[LEVEL],
                 catalogue=store_catalogue(backend.describe()),
             )
-        self.hosts.append(Host(machine, backend, LinkRunner(machine)))
+        self.hosts.append(Host(boot, backend, LinkRunner(boot)))
 
     def run(self, execution_id: UUID) -> None:
         """Until the run has ended."""
@@ -179,7 +179,7 @@ class Driver:
         return True
 
     def _deliver(self, spec: ChainSpec) -> None:
-        host = next(host for host in self.hosts if host.machine.lane == spec.placement.lane)
+        host = next(host for host in self.hosts if host.boot.lane == spec.placement.lane)
         if host.gone:
             return  # the lane went with it
         first = not self._links
@@ -220,7 +220,7 @@ class Driver:
             yield
         except WorkerDied:
             self._lapse(host)
-            kill_runtimes(host.machine)  # without a KEEPALIVE they end themselves
+            kill_runtimes(host.boot)  # without a KEEPALIVE they end themselves
         else:
             if host.gone:
                 host.turn()
@@ -295,7 +295,7 @@ class Driver:
         if mishap:
             self._strike(host, mishap)
         if mishap is Mishap.DRAINS:
-            kill_runtimes(host.machine)
+            kill_runtimes(host.boot)
             return _failed(run, Code.UNKNOWN_ERROR)
         if mishap in CANCELS:
             assert cancelled.is_set()
@@ -331,8 +331,8 @@ class Driver:
         self._nobody_is_asked()
         mishap = self._written.at(Moment.AFTER) if self._written else None
         if mishap:
-            boot = body._boot.id
-            self._strike(next(host for host in self.hosts if host.machine.id == boot), mishap)
+            struck = body._boot.id
+            self._strike(next(host for host in self.hosts if host.boot.id == struck), mishap)
 
     def _nobody_is_asked(self) -> None:
         """Not while the context is open."""
@@ -348,7 +348,7 @@ class Driver:
             case Mishap.LAPSES:
                 self._lapse(host)
             case Mishap.DRAINS:
-                host.machine.draining.set()
+                host.boot.draining.set()
                 host.turn()
                 self.new_host()
             case Mishap.CANCEL | Mishap.CANCEL_LATE:
@@ -366,7 +366,7 @@ class Driver:
         """The others end what it holds."""
         self.new_host()
         host.gone = True
-        let_lapse(host.machine)
+        let_lapse(host.boot)
         assert reaper.reap("w2@test") == 1
 
     def _cancel(self) -> None:

@@ -71,8 +71,8 @@ def _nothing_is_left(execution_id: UUID) -> None:
 def _nothing_is_held(driver: "Driver") -> None:
     """No slot, and no context."""
     for host in driver.hosts:
-        assert not held_by(host.machine)
-        assert host.gone or not host.machine.contexts.all()
+        assert not held_by(host.boot)
+        assert host.gone or not host.boot.contexts.all()
 
 
 def _questions_have_ended(tenant: TenantRef, execution_id: UUID) -> None:

@@ -9,20 +9,20 @@ from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from foundation.logs import unbind
 from tenants.scope import TenantRef
-from tests.factories import everything_of, make_machine, make_placed
+from tests.factories import everything_of, make_boot, make_placed
 from tests.integration.executions.worker.lines import Lines
 
 
 @pytest.fixture
-def machine(database: None) -> WorkerBoot:
+def boot(database: None) -> WorkerBoot:
     """A registered worker whose runtimes are stubs."""
-    return make_machine()
+    return make_boot()
 
 
 @pytest.fixture
-def links(machine: WorkerBoot) -> Iterator[LinkRunner]:
+def links(boot: WorkerBoot) -> Iterator[LinkRunner]:
     """Its links; what one that did not end has bound to this thread's log lines goes with them."""
-    yield LinkRunner(machine)
+    yield LinkRunner(boot)
     unbind()
 
 
@@ -36,9 +36,9 @@ def lines() -> Iterator[Lines]:
 
 
 @pytest.fixture
-def neighbour(globex: TenantRef, machine: WorkerBoot, links: LinkRunner) -> Iterator[None]:
+def neighbour(globex: TenantRef, boot: WorkerBoot, links: LinkRunner) -> Iterator[None]:
     """A link of globex is in a step on the same worker during the test; its rows are the same afterwards."""
-    links.begin("neighbour", make_placed(globex, machine), "one")
+    links.begin("neighbour", make_placed(globex, boot), "one")
     before = everything_of(globex)
     yield
     assert everything_of(globex) == before

@@ -17,7 +17,7 @@ from executions.submission.submit import RunRequest, submit
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tests.factories import everything_of, make_machine, make_placed
+from tests.factories import everything_of, make_boot, make_placed
 from tests.model.driver import MAX_HELD_S, Driver, forget_workers
 from tests.model.invariants import check_invariants
 from tests.model.observation import observed
@@ -41,12 +41,12 @@ many = settings(
 @pytest.fixture
 def elsewhere(globex: TenantRef) -> Iterator[WorkerBoot]:
     """A worker that is in a step of another tenant during all examples; that run must never notice them."""
-    machine = make_machine(capacity=1, name="elsewhere@test")
+    boot = make_boot(capacity=1, name="elsewhere@test")
     with platform_scope():
         Worker.objects.update(lease_until=Now() + timedelta(days=1))
-    LinkRunner(machine).begin("neighbour", make_placed(globex, machine), "one")
+    LinkRunner(boot).begin("neighbour", make_placed(globex, boot), "one")
     before = everything_of(globex)
-    yield machine
+    yield boot
     assert everything_of(globex) == before
 
 

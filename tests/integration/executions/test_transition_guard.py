@@ -34,10 +34,10 @@ SET state = %(state)s::text,
 
 @pytest.fixture
 def server(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, superuser: Server
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, superuser: Server
 ) -> Iterator[Server]:
     """Beside a placed run; what the guard remembers of the test is forgotten."""
-    make_placed(acme, machine)
+    make_placed(acme, boot)
     yield superuser
     was_refused(superuser)
 

@@ -29,7 +29,7 @@ from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import schema_of
 from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
-from tests.factories import let_lapse, make_machine, make_placed, make_run, make_tenant, ticket_of
+from tests.factories import let_lapse, make_boot, make_placed, make_run, make_tenant, ticket_of
 from tests.plugin import SERVERS
 from tests.worker_login import as_worker
 
@@ -112,7 +112,7 @@ def test_it_does_all_that_workers_do_beside_running_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     leaving, failing = make_tenant("leaving", trusted=True), make_tenant("failing")
-    machine, lapsed = make_machine(), make_machine(name="w2@test")
+    boot, lapsed = make_boot(), make_boot(name="w2@test")
     waiting, lost = make_run(acme), make_placed(globex, lapsed)
     make_run(leaving)
     let_lapse(lapsed)
@@ -136,7 +136,7 @@ def test_it_does_all_that_workers_do_beside_running_steps(
     with as_worker():
         advance_deletions()
         assert wake_due() == 1
-        assert reap(machine.node_name) == 1
+        assert reap(boot.node_name) == 1
         admit_and_send()
         settle_unplaceable()
         sweep()
@@ -144,9 +144,9 @@ def test_it_does_all_that_workers_do_beside_running_steps(
     for execution_id in (waiting, lost.execution_id):
         ticket = ticket_of(execution_id)
         assert ticket is not None
-        assert ticket.worker_id == machine.id
+        assert ticket.worker_id == boot.id
     with platform_scope():
-        assert [row.boot for row in Worker.objects.all()] == [machine.id]
+        assert [row.boot for row in Worker.objects.all()] == [boot.id]
         assert Due.objects.get(pk=asleep.pk).at > timezone.now()
         rows = Tenant.objects.filter(pk__in=(leaving.id, failing.id)).order_by("pk")
         stands = list(rows.values_list("status", "provisioning_failures"))

@@ -12,7 +12,7 @@ from isolane.results import StepResult
 from resources.runtimes.base import OnFrame
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import WORK, make_machine, place
+from tests.factories import WORK, make_boot, place
 from tests.integration.executions.worker.driving import drive
 
 ASK = "ask"
@@ -34,14 +34,14 @@ def asks(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
     )
 
 
-def asking_machine() -> WorkerBoot:
+def asking_boot() -> WorkerBoot:
     """A worker that offers it."""
-    return make_machine(script={WORK: succeeds({"n": 1}), ASK: asks})
+    return make_boot(script={WORK: succeeds({"n": 1}), ASK: asks})
 
 
 def ask(
     tenant: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     *,
     blueprint: str = "payments",
     given: dict[str, Any] | None = None,
@@ -54,6 +54,6 @@ def ask(
         tenant,
         RunRequest(blueprint=blueprint, version=version, inputs=given or {}, requested_by="tests"),
     ).execution
-    suspended = drive(tenant, LinkRunner(machine), place(tenant, run.id, machine))
+    suspended = drive(tenant, LinkRunner(boot), place(tenant, run.id, boot))
     assert suspended.state == "suspended"
     return run.public_id

@@ -17,7 +17,7 @@ from executions.worker.boot import WorkerBoot
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import everything_of, run_of, step_of, ticket_of
-from tests.integration.executions.api.questions import STEPS, ask, asking_machine
+from tests.integration.executions.api.questions import STEPS, ask, asking_boot
 from tests.integration.tenants.web import member, problem, program, visitor
 
 API = "/api/v1"
@@ -25,16 +25,16 @@ YES, NO = {"approved": True}, {"approved": False}
 
 
 @pytest.fixture
-def machine(database: None, broker: "redis.Redis") -> WorkerBoot:
+def boot(database: None, broker: "redis.Redis") -> WorkerBoot:
     """A worker whose nodes ask."""
-    return asking_machine()
+    return asking_boot()
 
 
 @pytest.fixture
-def asked(machine: WorkerBoot, acme: TenantRef, globex: TenantRef) -> str:
+def asked(boot: WorkerBoot, acme: TenantRef, globex: TenantRef) -> str:
     """A run of acme that asks; one of globex does, too."""
-    ask(globex, machine)
-    return ask(acme, machine)
+    ask(globex, boot)
+    return ask(acme, boot)
 
 
 def path(run: str, number: int = 1) -> str:
@@ -78,10 +78,10 @@ def test_the_run_shows_its_question_while_it_is_open(asked: str, acme: TenantRef
 
 
 def test_questions_are_listed_the_newest_first_and_narrowed(
-    asked: str, machine: WorkerBoot, acme: TenantRef
+    asked: str, boot: WorkerBoot, acme: TenantRef
 ) -> None:
     client = program(acme, role=Role.VIEWER)
-    other = ask(acme, machine, blueprint="payroll")
+    other = ask(acme, boot, blueprint="payroll")
     answer(program(acme), asked)
     assert listed(client) == [other, asked]
     assert listed(client, "?state=open") == listed(client, "?blueprint=payroll") == [other]
@@ -90,8 +90,8 @@ def test_questions_are_listed_the_newest_first_and_narrowed(
     assert listed(client, f"?execution=exec_{uuid.uuid4()}") == []
 
 
-def test_the_list_comes_in_pages(asked: str, machine: WorkerBoot, acme: TenantRef) -> None:
-    runs = [asked, *(ask(acme, machine) for _ in range(2))]
+def test_the_list_comes_in_pages(asked: str, boot: WorkerBoot, acme: TenantRef) -> None:
+    runs = [asked, *(ask(acme, boot) for _ in range(2))]
     client, seen, at = program(acme), [], "?page_size=2"
     while at:
         body = client.get(f"{API}/approvals{at}").json()
@@ -137,10 +137,10 @@ def test_rejected_the_step_has_succeeded_and_the_run_knows(asked: str, acme: Ten
 
 
 def test_an_answer_ends_a_run_of_which_nothing_is_left(
-    machine: WorkerBoot, acme: TenantRef, globex: TenantRef
+    boot: WorkerBoot, acme: TenantRef, globex: TenantRef
 ) -> None:
-    run = ask(acme, machine, steps=STEPS[:1], outputs={"ok": "${steps.approve.approved}"})
-    other = ask(globex, machine, steps=STEPS[:1])
+    run = ask(acme, boot, steps=STEPS[:1], outputs={"ok": "${steps.approve.approved}"})
+    other = ask(globex, boot, steps=STEPS[:1])
     assert answer(program(acme), run, NO).status_code == 200
     body = program(acme).get(f"{API}/executions/{run}").json()
     assert (body["state"], body["outputs"]) == ("succeeded", {"ok": False})
@@ -243,14 +243,14 @@ def test_the_longest_comment_is_kept(asked: str, acme: TenantRef) -> None:
 
 
 def test_what_is_sensitive_is_masked_in_prompt_and_comment(
-    machine: WorkerBoot, acme: TenantRef, globex: TenantRef
+    boot: WorkerBoot, acme: TenantRef, globex: TenantRef
 ) -> None:
     fields: dict[str, Any] = {
         "inputs": {"properties": {"card": {"type": "string", "sensitive": True}}},
         "steps": [{**STEPS[0], "with": {"prompt": "Charge ${inputs.card}?"}}, STEPS[1]],
     }
-    run = ask(acme, machine, given={"card": "4111-1111"}, **fields)
-    open_text = ask(globex, machine, given={"card": "5222-2222"}, **fields)
+    run = ask(acme, boot, given={"card": "4111-1111"}, **fields)
+    open_text = ask(globex, boot, given={"card": "5222-2222"}, **fields)
     client = program(acme)
     answer(client, run, {"approved": True, "comment": "4111-1111 is theirs"})
     body = client.get(path(run)).json()

@@ -34,7 +34,7 @@ def held(tenant: TenantRef, run: UUID, number: int, ended: Disposition, error: s
 
 
 @pytest.fixture
-def run(acme: TenantRef, machine: WorkerBoot) -> UUID:
+def run(acme: TenantRef, boot: WorkerBoot) -> UUID:
     return make_run(acme)
 
 

@@ -27,7 +27,7 @@ from tenants.scope import TenantRef, tenant_scope
 from tests.factories import (
     WORK,
     document,
-    make_machine,
+    make_boot,
     make_placed,
     make_run,
     record,
@@ -43,9 +43,9 @@ _TOOK = re.compile(r" after [\d.]+ (ms|s)")
 
 
 @pytest.fixture
-def machine(database: None) -> WorkerBoot:
+def boot(database: None) -> WorkerBoot:
     """A worker with a node that each test scripts."""
-    return make_machine(script={WORK: succeeds({"n": 1}), "flaky": succeeds(None)})
+    return make_boot(script={WORK: succeeds({"n": 1}), "flaky": succeeds(None)})
 
 
 def now(tenant: TenantRef, run: UUID) -> str:
@@ -65,11 +65,11 @@ def fail(tenant: TenantRef, placement: Placement) -> None:
 
 
 # --- without a slot
-def test_a_queued_run_waits_for_a_slot(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_a_queued_run_waits_for_a_slot(acme: TenantRef, boot: WorkerBoot) -> None:
     run = make_run(acme)
     waits = "The run has waited for a slot since T"
     assert now(acme, run) == f"{waits}; it gets the next free one on a suitable worker."
-    make_placed(acme, machine)
+    make_placed(acme, boot)
     set_quota(acme, 1)
     assert now(acme, run) == f"{waits}: its tenant's runs hold all of their slots (1)."
     with tenant_scope(acme):
@@ -83,41 +83,41 @@ def test_slots_of_other_tenants_are_not_counted(acme: TenantRef) -> None:
 
 
 def test_a_run_that_sleeps_is_told_with_what_follows(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=setting(None, pause_s=3600))
-    run = drive(acme, links, start(acme, machine, FLAKY, {}))
+    script(boot, flaky=setting(None, pause_s=3600))
+    run = drive(acme, links, start(acme, boot, FLAKY, {}))
     assert (
         now(acme, run.id) == "The run waits, without a slot, until T and then goes on with step s2."
     )
-    run = drive(acme, links, start(acme, machine, FLAKY))
+    run = drive(acme, links, start(acme, boot, FLAKY))
     assert now(acme, run.id) == "The run waits, without a slot, until T and then ends."
 
 
 def test_a_run_in_a_long_backoff_is_told_with_its_failure(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isolane.results.RETRY_BASE_MS", {Code.TRANSIENT_ERROR: 61_000})
-    script(machine, flaky=fails(Code.TRANSIENT_ERROR, "away"))
-    run = drive(acme, links, start(acme, machine, {**FLAKY, "on_failure": "retry"}))
+    script(boot, flaky=fails(Code.TRANSIENT_ERROR, "away"))
+    run = drive(acme, links, start(acme, boot, {**FLAKY, "on_failure": "retry"}))
     assert now(acme, run.id) == (
         "The run waits, without a slot, until T to retry step s1, which failed with TRANSIENT_ERROR."
     )
 
 
 def test_a_run_that_asks_is_told_with_its_question(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=asking("Pay?"))
-    run = drive(acme, links, start(acme, machine, FLAKY, {}))
+    script(boot, flaky=asking("Pay?"))
+    run = drive(acme, links, start(acme, boot, FLAKY, {}))
     assert now(acme, run.id) == (
         "The run waits, without a slot, until T for a person's answer to step s1: Pay?"
     )
 
 
 # --- with a slot
-def test_a_placed_run_is_told_step_by_step(acme: TenantRef, machine: WorkerBoot) -> None:
-    placement = make_placed(acme, machine)
+def test_a_placed_run_is_told_step_by_step(acme: TenantRef, boot: WorkerBoot) -> None:
+    placement = make_placed(acme, boot)
     run = placement.execution_id
     assert now(acme, run) == "The run has a slot; step one is about to begin."
     with tenant_scope(acme):
@@ -132,9 +132,9 @@ def test_a_placed_run_is_told_step_by_step(acme: TenantRef, machine: WorkerBoot)
 
 # --- over
 def test_a_failed_run_is_told_with_the_step_that_ended_it(
-    acme: TenantRef, machine: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     fail(acme, placement)
     how = "with UNKNOWN_ERROR at step one"
     assert now(acme, placement.execution_id) == (
@@ -146,23 +146,23 @@ def test_a_failed_run_is_told_with_the_step_that_ended_it(
 
 
 def test_a_failure_that_the_run_went_on_after_is_not_its_end(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=fails(Code.UNKNOWN_ERROR, "KeyError"))
+    script(boot, flaky=fails(Code.UNKNOWN_ERROR, "KeyError"))
     goes_on = {**FLAKY, "on_failure": "continue"}
-    run = drive(acme, links, start(acme, machine, goes_on, FLAKY, {}))
+    run = drive(acme, links, start(acme, boot, goes_on, FLAKY, {}))
     told = "The run failed with UNKNOWN_ERROR at step s2 after X: KeyError."
     assert now(acme, run.id) == told
-    run = drive(acme, links, start(acme, machine, goes_on, {}))
+    run = drive(acme, links, start(acme, boot, goes_on, {}))
     assert now(acme, run.id) == "The run succeeded after X."
 
 
 def test_a_recovery_that_fails_ends_at_its_step(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=fails(Code.UNKNOWN_ERROR, "KeyError"))
+    script(boot, flaky=fails(Code.UNKNOWN_ERROR, "KeyError"))
     recovered = {**FLAKY, "on_failure": "recover", "recover": FLAKY}
-    run = drive(acme, links, start(acme, machine, recovered, {}))
+    run = drive(acme, links, start(acme, boot, recovered, {}))
     told = "The run failed with UNKNOWN_ERROR at step s1 after X: KeyError."
     assert now(acme, run.id) == told
 
@@ -177,9 +177,9 @@ def test_a_cancelled_run_is_told_with_who_asked(acme: TenantRef) -> None:
 # --- the cost
 @pytest.mark.parametrize("steps", [1, 30])
 def test_the_number_of_statements_does_not_grow_with_the_run(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, steps: int
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, steps: int
 ) -> None:
-    run = drive(acme, links, start(acme, machine, *({} for _ in range(steps))))
+    run = drive(acme, links, start(acme, boot, *({} for _ in range(steps))))
     with tenant_scope(acme), CaptureQueriesContext(connection) as asked, snapshot():
         found = find_execution(f"exec_{run.id}")
         assert len(events(found)) >= 2 * steps

@@ -11,7 +11,7 @@ from executions.models import Execution, ExecutionEvent
 from executions.semantics.reasons import EndReason, QueueReason
 from resources.isolation_choice import IsolationReason
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import make_machine, make_run
+from tests.factories import make_boot, make_run
 
 Server = psycopg.Connection[tuple[object, ...]]
 codes = import_module("executions.migrations.0008_codes")
@@ -53,7 +53,7 @@ def isolation_reason(tenant: TenantRef, run: UUID) -> str:
 def test_sentences_become_codes_in_the_tenant_that_is_migrated(
     acme: TenantRef, globex: TenantRef, superuser: Server, sentence: str
 ) -> None:
-    make_machine()
+    make_boot()
     theirs = run_with_old_events(globex, superuser, sentence)
     ours = run_with_old_events(acme, superuser, sentence)
 

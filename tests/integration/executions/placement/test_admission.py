@@ -18,7 +18,7 @@ from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
 from tests.factories import (
     let_lapse,
-    make_machine,
+    make_boot,
     make_run,
     set_quota,
     ticket_of,
@@ -39,7 +39,7 @@ def make_runs(tenant: TenantRef, count: int) -> list[UUID]:
 
 
 def test_the_placement_is_written_and_told(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     runs = {tenant.id: make_run(tenant) for tenant in (acme, globex)}
     placed = {found.tenant_id: found for found in admit()}
@@ -48,21 +48,21 @@ def test_the_placement_is_written_and_told(
             tenant_id=tenant_id,
             execution_id=run_id,
             epoch=1,
-            boot=machine.id,
-            worker=machine.node_name,
-            lane=machine.lane,
+            boot=boot.id,
+            worker=boot.node_name,
+            lane=boot.lane,
         )
         for tenant_id, run_id in runs.items()
     }
     for run_id in runs.values():
         ticket = ticket_of(run_id)
         assert ticket is not None
-        assert (ticket.state, ticket.worker_id) == ("placed", machine.id)
+        assert (ticket.state, ticket.worker_id) == ("placed", boot.id)
     assert admit() == []
 
 
 def test_each_tenant_up_to_its_quota_in_the_order_of_waiting(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     set_quota(acme, 2)
     first = make_runs(acme, 3)
@@ -73,7 +73,7 @@ def test_each_tenant_up_to_its_quota_in_the_order_of_waiting(
 
 
 def test_up_to_the_capacity_of_the_workers(acme: TenantRef, globex: TenantRef) -> None:
-    small, big = make_machine(capacity=1), make_machine(capacity=2)
+    small, big = make_boot(capacity=1), make_boot(capacity=2)
     runs = [make_run(tenant) for tenant in (acme, globex, acme, globex)]
     placed = admit()
     assert ids(placed) == {*runs[:3]}
@@ -82,36 +82,36 @@ def test_up_to_the_capacity_of_the_workers(acme: TenantRef, globex: TenantRef) -
 
 @pytest.mark.parametrize("why", ["lapsed", "draining"])
 def test_a_worker_that_is_about_to_end_gets_nothing(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, why: str
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, why: str
 ) -> None:
     runs = [make_run(tenant) for tenant in (acme, globex)]
     if why == "lapsed":
-        let_lapse(machine)
+        let_lapse(boot)
     else:
         with platform_scope():
             Worker.objects.update(draining=True)
     assert admit() == []
-    other = make_machine()
+    other = make_boot()
     assert {(found.execution_id, found.boot) for found in admit()} == {
         (run_id, other.id) for run_id in runs
     }
 
 
 def test_runs_go_only_where_their_catalogue_is(acme: TenantRef, globex: TenantRef) -> None:
-    old = make_machine()
+    old = make_boot()
     bound_to_old = [make_run(tenant) for tenant in (acme, globex)]
-    make_machine(script={"work": succeeds(1), "more": succeeds(2)}, name="newer")
+    make_boot(script={"work": succeeds(1), "more": succeeds(2)}, name="newer")
     assert {found.boot for found in admit()} == {old.id}
     assert all(ticket_of(run_id) for run_id in bound_to_old)
 
 
 def test_runs_that_no_worker_can_take_do_not_block_their_tenants_others(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     set_quota(acme, 1)
     make_run(acme)  # bound to the first catalogue, which goes away
-    let_lapse(machine)
-    newer = make_machine(script={"work": succeeds(1), "more": succeeds(2)})
+    let_lapse(boot)
+    newer = make_boot(script={"work": succeeds(1), "more": succeeds(2)})
     runs = [make_run(tenant) for tenant in (acme, globex)]
     placed = admit()
     assert ids(placed) == {*runs}
@@ -119,7 +119,7 @@ def test_runs_that_no_worker_can_take_do_not_block_their_tenants_others(
 
 
 def test_a_run_that_is_to_be_cancelled_is_not_placed(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     make_run(acme)
     with tenant_scope(acme):
@@ -130,7 +130,7 @@ def test_a_run_that_is_to_be_cancelled_is_not_placed(
 
 def test_two_at_once_place_each_ticket_once(acme: TenantRef, globex: TenantRef) -> None:
     for _ in range(10):
-        host = make_machine(capacity=4)
+        host = make_boot(capacity=4)
         runs = [make_run(tenant) for tenant in (acme, globex, acme, globex)]
         first, second = at_once([admit, admit])
         assert ids(first + second) == {*runs}
@@ -140,7 +140,7 @@ def test_two_at_once_place_each_ticket_once(acme: TenantRef, globex: TenantRef) 
 
 
 def test_more_than_a_batch_is_placed_in_one_go(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "BATCH", 2)
     runs = [make_run(tenant) for tenant in (acme, globex, acme, globex, acme)]
@@ -149,7 +149,7 @@ def test_more_than_a_batch_is_placed_in_one_go(
 
 # --- no lost wake-up
 def test_while_another_holds_the_lock_nothing_is_placed(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, superuser: Server
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, superuser: Server
 ) -> None:
     runs = [make_run(tenant) for tenant in (acme, globex)]
     superuser.execute("SELECT pg_advisory_lock(%s)", [ADMISSION_LOCK])
@@ -159,7 +159,7 @@ def test_while_another_holds_the_lock_nothing_is_placed(
 
 
 def test_the_holder_places_what_came_while_it_held_the_lock(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second request is committed after the holder's snapshot and finds the lock taken."""
     first = make_run(acme)
@@ -181,7 +181,7 @@ def test_the_holder_places_what_came_while_it_held_the_lock(
 
 
 def test_a_suspended_tenants_runs_wait_until_it_is_resumed(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     waiting, other = make_run(acme), make_run(globex)
     set_status(schema="acme", status=TenantStatus.SUSPENDED, actor="tests")

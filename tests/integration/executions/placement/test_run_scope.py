@@ -19,9 +19,9 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 @pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.DELETING])
 def test_what_was_begun_may_end(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, status: TenantStatus
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, status: TenantStatus
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     links.begin("one", placement, "one")
     set_status(schema="acme", status=status, actor="tests")
     with pytest.raises(TenantNotActive), tenant_scope(tenant_by_schema("acme")):

@@ -25,11 +25,11 @@ ROLE = "iso_1_1_a"
 
 
 @pytest.fixture
-def left(acme: TenantRef, globex: TenantRef, machine: WorkerBoot) -> dict[str, Placement]:
+def left(acme: TenantRef, globex: TenantRef, boot: WorkerBoot) -> dict[str, Placement]:
     """In each tenant a placement that was issued a role of that name."""
     found = {}
     for tenant in (acme, globex):
-        placement = found[tenant.schema] = make_placed(tenant, machine)
+        placement = found[tenant.schema] = make_placed(tenant, boot)
         request = cache_request(execution_id=placement.execution_id, definition="a")
         credential = Credential(kind="database.role", remote_id=ROLE, data={})
         with tenant_scope(tenant):

@@ -30,9 +30,9 @@ def leaving(database: None) -> TenantRef:
 
 
 @pytest.fixture
-def placed(leaving: TenantRef, machine: WorkerBoot) -> Placement:
+def placed(leaving: TenantRef, boot: WorkerBoot) -> Placement:
     """One of its runs holds a slot."""
-    return make_placed(leaving, machine)
+    return make_placed(leaving, boot)
 
 
 def begin_deletion() -> None:
@@ -59,11 +59,11 @@ def test_placed_runs_are_asked_to_stop_and_waiting_ones_go(
 
 
 def test_the_data_goes_once_the_last_run_has_ended(
-    leaving: TenantRef, placed: Placement, machine: WorkerBoot, superuser: Server
+    leaving: TenantRef, placed: Placement, boot: WorkerBoot, superuser: Server
 ) -> None:
     begin_deletion()
     advance_deletions()
-    loop = LeaseLoop(machine)
+    loop = LeaseLoop(boot)
     loop.turn()
     loop.turn()
     assert run_of(leaving, placed.execution_id).state == ExecutionState.CANCELLED
@@ -76,9 +76,9 @@ def test_the_data_goes_once_the_last_run_has_ended(
 
 
 def test_a_tenant_that_is_not_being_deleted_is_left_alone(
-    acme: TenantRef, machine: WorkerBoot, placed: Placement, superuser: Server
+    acme: TenantRef, boot: WorkerBoot, placed: Placement, superuser: Server
 ) -> None:
-    make_placed(acme, machine)
+    make_placed(acme, boot)
     make_run(acme)
     before = everything_of(acme)
     begin_deletion()

@@ -29,9 +29,7 @@ def push(tenant: TenantRef, *keys: str) -> tuple[int, bool]:
     return published.number, published.is_new
 
 
-def test_versions_count_up_per_tenant(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
-) -> None:
+def test_versions_count_up_per_tenant(acme: TenantRef, globex: TenantRef, boot: WorkerBoot) -> None:
     assert push(acme, "a") == (1, True)
     assert push(acme, "b") == (2, True)
     assert push(acme, "a") == (1, False)
@@ -39,7 +37,7 @@ def test_versions_count_up_per_tenant(
 
 
 def test_a_node_that_no_worker_has_is_refused(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant), pytest.raises(InvalidBlueprint, match="known are work"):
@@ -62,7 +60,7 @@ def test_two_at_once_get_a_number_each(acme: TenantRef, globex: TenantRef) -> No
 
 
 def test_a_text_is_read_checked_and_stored(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant):
@@ -72,7 +70,7 @@ def test_a_text_is_read_checked_and_stored(
 
 
 def test_a_text_that_cannot_run_is_refused_with_its_line(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant):
@@ -84,7 +82,7 @@ def test_a_text_that_cannot_run_is_refused_with_its_line(
 
 
 def test_the_nodes_are_those_that_a_worker_described(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant):

@@ -25,7 +25,7 @@ from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.services.tenants import set_status
 from tenants.statuses import TenantStatus
-from tests.factories import make_machine, make_run, make_tenant
+from tests.factories import make_boot, make_run, make_tenant
 
 Server = psycopg.Connection[tuple[Any, ...]]
 
@@ -33,7 +33,7 @@ Server = psycopg.Connection[tuple[Any, ...]]
 @pytest.fixture
 def sealed(acme: TenantRef, globex: TenantRef) -> dict[str, UUID]:
     """Two secrets and one run of each tenant in which everything that can be is sealed: six values each."""
-    make_machine()
+    make_boot()
     runs = {}
     for tenant in (acme, globex):
         for name in ("one", "two"):

@@ -20,7 +20,7 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.factories import (
     backend_of,
     let_lapse,
-    make_machine,
+    make_boot,
     make_run,
     run_of,
     steps_of,
@@ -31,7 +31,7 @@ from tests.factories import (
 def replace_workers(old: WorkerBoot) -> WorkerBoot:
     """The only worker goes, and one with other nodes comes."""
     let_lapse(old)
-    return make_machine(script={"other": succeeds(None)}, name="w2@test")
+    return make_boot(script={"other": succeeds(None)}, name="w2@test")
 
 
 def let_time_pass(execution_id: UUID) -> None:
@@ -42,28 +42,28 @@ def let_time_pass(execution_id: UUID) -> None:
 
 
 def test_a_stranded_run_says_why_it_waits_and_goes_on_when_its_nodes_are_back(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     mine, other = make_run(acme), make_run(globex)
-    replace_workers(machine)
+    replace_workers(boot)
     assert admit() == []
     settle_unplaceable()
     for tenant, run_id in ((acme, mine), (globex, other)):
         run = run_of(tenant, run_id)
         assert run.state == ExecutionState.QUEUED
         assert ticket_catalogue(run_id) in run.message
-    make_machine(name="w3@test")
+    make_boot(name="w3@test")
     assert {placed.execution_id for placed in admit()} == {mine, other}
 
 
 def test_runs_go_on_with_a_worker_that_offers_the_same_contracts(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     """A new version describes its nodes in other words, and may offer more of them."""
     runs = {make_run(acme), make_run(globex)}
     for run_id in runs:
         let_time_pass(run_id)  # the upgrade took long
-    let_lapse(machine)
+    let_lapse(boot)
     described = {
         name: NodeDescription(
             name=name,
@@ -72,9 +72,9 @@ def test_runs_go_on_with_a_worker_that_offers_the_same_contracts(
             deterministic=False,
             summary="New.",
         )
-        for name, node in catalogue_of(machine).items()
+        for name, node in catalogue_of(boot).items()
     }
-    newer = make_machine(
+    newer = make_boot(
         script={"work": succeeds(None), "more": succeeds(None)},
         descriptions=described,
         name="w2@test",
@@ -85,22 +85,22 @@ def test_runs_go_on_with_a_worker_that_offers_the_same_contracts(
 
 
 def test_a_node_with_other_parameters_is_another(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
-    let_lapse(machine)
+    let_lapse(boot)
     changed = NodeDescription(
         name="work", parameters={"required": ["x"]}, idempotent=False, deterministic=False
     )
-    make_machine(script={"work": succeeds(None)}, descriptions={"work": changed}, name="w2@test")
+    make_boot(script={"work": succeeds(None)}, descriptions={"work": changed}, name="w2@test")
     settle_unplaceable()
     assert admit() == []
     for tenant, run_id in runs:
         assert ticket_catalogue(run_id) in run_of(tenant, run_id).message
 
 
-def catalogue_of(machine: WorkerBoot) -> dict[str, NodeDescription]:
-    return {node.name: node for node in backend_of(machine).describe().nodes}
+def catalogue_of(boot: WorkerBoot) -> dict[str, NodeDescription]:
+    return {node.name: node for node in backend_of(boot).describe().nodes}
 
 
 def ticket_catalogue(execution_id: UUID) -> str:
@@ -109,9 +109,9 @@ def ticket_catalogue(execution_id: UUID) -> str:
     return str(ticket.catalogue_id)[:12]
 
 
-def test_it_does_not_wait_for_ever(acme: TenantRef, globex: TenantRef, machine: WorkerBoot) -> None:
+def test_it_does_not_wait_for_ever(acme: TenantRef, globex: TenantRef, boot: WorkerBoot) -> None:
     old, young = make_run(acme), make_run(globex)
-    replace_workers(machine)
+    replace_workers(boot)
     let_time_pass(old)
     settle_unplaceable()
     run = run_of(acme, old)
@@ -122,10 +122,10 @@ def test_it_does_not_wait_for_ever(acme: TenantRef, globex: TenantRef, machine: 
 
 
 def test_how_long_is_the_operators_to_say(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
-    replace_workers(machine)
+    replace_workers(boot)
     for _, run_id in runs:
         let_time_pass(run_id)
     monkeypatch.setattr(settings, "CATALOGUE_PATIENCE", timedelta(days=7))
@@ -135,24 +135,24 @@ def test_how_long_is_the_operators_to_say(
 
 
 def test_the_hour_counts_from_when_its_nodes_were_last_offered(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     runs = [(tenant, make_run(tenant)) for tenant in (acme, globex)]
     for _, run_id in runs:
         let_time_pass(run_id)
     settle_unplaceable()  # its worker lives: noted
-    replace_workers(machine)
+    replace_workers(boot)
     settle_unplaceable()
     for tenant, run_id in runs:
         assert run_of(tenant, run_id).state == ExecutionState.QUEUED
 
 
 def test_a_blueprint_is_checked_against_what_the_living_workers_offer(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
-    second = replace_workers(machine)
+    second = replace_workers(boot)
     let_lapse(second)
-    make_machine(name="w3@test")  # the first catalogue again, stored before the second
+    make_boot(name="w3@test")  # the first catalogue again, stored before the second
     for tenant in (acme, globex):
         with tenant_scope(tenant):
             assert set(catalogue_nodes()) == {"work"}

@@ -42,9 +42,9 @@ pytestmark = pytest.mark.usefixtures("broker")
 HOUR = timedelta(hours=1)
 
 
-def park(tenant: TenantRef, machine: WorkerBoot, *, due: bool, last: bool = False) -> Placement:
+def park(tenant: TenantRef, boot: WorkerBoot, *, due: bool, last: bool = False) -> Placement:
     """A run whose first step has paused it; perhaps its time has come, perhaps nothing follows."""
-    placement = make_placed(tenant, machine, *(("one",) if last else ("one", "two")))
+    placement = make_placed(tenant, boot, *(("one",) if last else ("one", "two")))
     with tenant_scope(tenant):
         claim_step(placement, "one", worker="w1@test")
         steps = Step.objects.filter(execution_id=placement.execution_id, path="one")
@@ -57,10 +57,10 @@ def park(tenant: TenantRef, machine: WorkerBoot, *, due: bool, last: bool = Fals
 
 
 def test_runs_of_all_tenants_whose_time_has_come_are_queued(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
-    due = [(tenant, park(tenant, machine, due=True)) for tenant in (acme, globex)]
-    later = [(tenant, park(tenant, machine, due=False)) for tenant in (acme, globex)]
+    due = [(tenant, park(tenant, boot, due=True)) for tenant in (acme, globex)]
+    later = [(tenant, park(tenant, boot, due=False)) for tenant in (acme, globex)]
     assert wake_due() == 2
     for tenant, placement in due:
         run, ticket = run_of(tenant, placement.execution_id), ticket_of(placement.execution_id)
@@ -74,9 +74,9 @@ def test_runs_of_all_tenants_whose_time_has_come_are_queued(
 
 
 def test_with_nothing_left_the_wake_up_ends_the_run(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
-    ends, goes_on = park(acme, machine, due=True, last=True), park(globex, machine, due=True)
+    ends, goes_on = park(acme, boot, due=True, last=True), park(globex, boot, due=True)
     assert wake_due() == 2
     run = run_of(acme, ends.execution_id)
     assert (run.state, run.outcome) == ("succeeded", "succeeded")
@@ -86,28 +86,28 @@ def test_with_nothing_left_the_wake_up_ends_the_run(
 
 
 def test_in_two_places_at_once_each_run_is_woken_once(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     for _ in range(5):
-        parked = [(tenant, park(tenant, machine, due=True)) for tenant in (acme, globex)]
+        parked = [(tenant, park(tenant, boot, due=True)) for tenant in (acme, globex)]
         at_once([wake_due, wake_due])
         for tenant, placement in parked:
             assert events_of(tenant, placement.execution_id).count("execution.queued") == 2
 
 
 def test_more_than_a_batch_is_woken_turn_by_turn(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waking, "BATCH", 2)
     for tenant in (acme, globex, acme):
-        park(tenant, machine, due=True)
+        park(tenant, boot, due=True)
     assert [wake_due(), wake_due(), wake_due()] == [2, 1, 0]
 
 
 def test_what_cannot_be_woken_stands_behind_the_others(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad, good = park(acme, machine, due=True), park(globex, machine, due=True)
+    bad, good = park(acme, boot, due=True), park(globex, boot, due=True)
 
     def fail(execution_id: UUID) -> ExecutionState | None:
         if execution_id == bad.execution_id:
@@ -127,11 +127,11 @@ def test_what_cannot_be_woken_stands_behind_the_others(
 
 @pytest.mark.parametrize("kind", DueKind)
 def test_what_is_due_for_what_is_gone_is_forgotten(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, kind: DueKind
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, kind: DueKind
 ) -> None:
     with platform_scope():
         Due.objects.create(tenant_id=acme.id, kind=kind, ref=uuid4(), at=Now() - HOUR)
-    other = park(globex, machine, due=True)
+    other = park(globex, boot, due=True)
     before = everything_of(acme)
     wake_due()
     assert {**everything_of(acme), "due": before["due"]} == before
@@ -140,21 +140,21 @@ def test_what_is_due_for_what_is_gone_is_forgotten(
 
 
 def test_a_run_of_a_suspended_tenant_is_woken_but_not_placed(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
-    idle, other = park(acme, machine, due=True), park(globex, machine, due=True)
+    idle, other = park(acme, boot, due=True), park(globex, boot, due=True)
     set_status(schema="acme", status=TenantStatus.SUSPENDED, actor="tests")
-    Tick(machine).turn()
-    assert held_by(machine) == {other.execution_id}
+    Tick(boot).turn()
+    assert held_by(boot) == {other.execution_id}
     assert getattr(ticket_of(idle.execution_id), "state", None) == TicketState.WAITING
 
 
 def test_what_a_deleted_tenant_waited_for_is_gone_with_it(
-    acme: TenantRef, machine: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot
 ) -> None:
     leaving = make_tenant("leaving", trusted=True)
-    placement = park(leaving, machine, due=True)
-    other = park(acme, machine, due=True)
+    placement = park(leaving, boot, due=True)
+    other = park(acme, boot, due=True)
     set_status(schema="leaving", status=TenantStatus.DELETING, actor="tests")
     assert advance_deletion(leaving)
     work_off()

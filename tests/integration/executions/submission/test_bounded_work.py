@@ -29,7 +29,7 @@ from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import Role
 from tenants.scope import ScopeError, TenantRef, tenant_scope, without_connection
 from tests.factories import document
-from tests.integration.executions.api.questions import ask, asking_machine
+from tests.integration.executions.api.questions import ask, asking_boot
 from tests.integration.executions.threads import in_thread
 from tests.integration.tenants.web import problem, program
 from tests.waiting import wait_for
@@ -75,7 +75,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Observer:
 
 
 @pytest.fixture
-def _flow(machine: WorkerBoot, acme: TenantRef, globex: TenantRef) -> None:
+def _flow(boot: WorkerBoot, acme: TenantRef, globex: TenantRef) -> None:
     for tenant in (acme, globex):
         with tenant_scope(tenant):
             publish(document())
@@ -104,7 +104,7 @@ def test_blueprints_are_worked_on_without_a_connection(acme: TenantRef, watch: O
 def test_answers_are_worked_on_without_a_connection(
     database: None, broker: "redis.Redis", acme: TenantRef, watch: Observer
 ) -> None:
-    run = ask(acme, asking_machine())
+    run = ask(acme, asking_boot())
     watch.over(approvals, "restore_run")
     answered = program(acme).post(
         f"{API}/executions/{run}/approvals/1/answer",
@@ -188,7 +188,7 @@ BOMB = {f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for leve
 
 
 def test_a_short_check_waits_for_no_place(
-    machine: WorkerBoot, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_work, "GATE", WorkGate(places=0, wait_s=0))
     with tenant_scope(acme):
@@ -198,7 +198,7 @@ def test_a_short_check_waits_for_no_place(
 
 
 def test_inputs_that_take_too_much_work_are_refused_as_such(
-    machine: WorkerBoot, acme: TenantRef, globex: TenantRef
+    boot: WorkerBoot, acme: TenantRef, globex: TenantRef
 ) -> None:
     bomb = {"$defs": {**BOMB, "d40": {"type": "object"}}, "$ref": "#/$defs/d0"}
     with tenant_scope(acme):
@@ -209,7 +209,7 @@ def test_inputs_that_take_too_much_work_are_refused_as_such(
 
 
 def test_wrong_prices_are_found_out_by_the_clock(
-    machine: WorkerBoot, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bomb = {"$defs": {**BOMB, "d40": {"type": "object"}}, "$ref": "#/$defs/d0"}
     with tenant_scope(acme):

@@ -14,7 +14,7 @@ from tests.factories import document, make_run, run_of, steps_of, ticket_of
 
 @pytest.mark.usefixtures("neighbour")
 def test_a_replay_is_a_new_run_of_the_same_version_seed_and_inputs(
-    acme: TenantRef, machine: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot
 ) -> None:
     schema = {"properties": {"password": {"type": "string", "sensitive": True}}}
     inputs = {"password": "hunter2", "id": 1}
@@ -36,7 +36,7 @@ def test_a_replay_is_a_new_run_of_the_same_version_seed_and_inputs(
 
 @pytest.mark.usefixtures("neighbour")
 def test_another_tenants_run_cannot_be_replayed(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     run_id = make_run(acme)
     with pytest.raises(NotFound, match=str(run_id)):

@@ -38,7 +38,7 @@ DEEP = json.loads("[" * 700 + "]" * 700)
 
 
 @pytest.fixture
-def flow(acme: TenantRef, machine: WorkerBoot) -> None:
+def flow(acme: TenantRef, boot: WorkerBoot) -> None:
     """acme has a blueprint."""
     inputs = {"required": ["id"], "properties": {"id": {"type": "integer"}}}
     with tenant_scope(acme):
@@ -51,7 +51,7 @@ def submit_flow(tenant: TenantRef, **changes: Any) -> Execution:
 
 
 @pytest.mark.usefixtures("neighbour", "flow")
-def test_run_steps_event_and_ticket_are_written(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_run_steps_event_and_ticket_are_written(acme: TenantRef, boot: WorkerBoot) -> None:
     run = run_of(acme, submit_flow(acme, seed=42).id)
     assert (run.state, run.next_step, run.inputs) == (ExecutionState.QUEUED, "one", {"id": 7})
     assert (run.seed, run.requested_by, run.isolation) == (42, "ann", "shared")
@@ -147,7 +147,7 @@ def test_before_the_first_worker_nothing_can_be_submitted(
 
 @pytest.mark.usefixtures("flow")
 def test_while_no_worker_lives_runs_wait_with_the_last_catalogue(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, superuser: Server
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, superuser: Server
 ) -> None:
     superuser.execute("DELETE FROM placement_worker")
     for tenant in (acme, globex):
@@ -166,7 +166,7 @@ def publish_and_submit(
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_labels_express_and_the_time_of_a_run(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_labels_express_and_the_time_of_a_run(acme: TenantRef, boot: WorkerBoot) -> None:
     run = publish_and_submit(acme, labels={"team": "a"}, express=True, timeout="90s")
     assert (run.labels, run.express) == ({"team": "a"}, True)
     ticket = ticket_of(run.id)
@@ -178,7 +178,7 @@ def test_labels_express_and_the_time_of_a_run(acme: TenantRef, machine: WorkerBo
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_the_isolation_that_a_blueprint_asks_for(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_the_isolation_that_a_blueprint_asks_for(acme: TenantRef, boot: WorkerBoot) -> None:
     run = publish_and_submit(acme, isolation="shared")
     assert (run.isolation, run.isolation_reason) == ("shared", IsolationReason.TENANT_REQUIRES)
     with platform_scope():
@@ -189,7 +189,7 @@ def test_the_isolation_that_a_blueprint_asks_for(acme: TenantRef, machine: Worke
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_an_isolation_that_nobody_offers_is_refused(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_an_isolation_that_nobody_offers_is_refused(acme: TenantRef, boot: WorkerBoot) -> None:
     with pytest.raises(
         IsolationUnavailable, match=r"isolation kubernetes or stricter \(the blueprint asks for it"
     ):
@@ -198,7 +198,7 @@ def test_an_isolation_that_nobody_offers_is_refused(acme: TenantRef, machine: Wo
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_sensitive_inputs_are_sealed_and_shown_masked(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_sensitive_inputs_are_sealed_and_shown_masked(acme: TenantRef, boot: WorkerBoot) -> None:
     schema = {"properties": {"password": {"type": "string", "sensitive": True}}}
     run = publish_and_submit(acme, given={"password": "hunter2", "id": 1}, inputs=schema)
     assert run.inputs == {"password": "***", "id": 1}

@@ -25,7 +25,7 @@ KEY = "order-4711"
 
 
 @pytest.fixture(autouse=True)
-def _flows(acme: TenantRef, globex: TenantRef, machine: WorkerBoot, broker: "redis.Redis") -> None:
+def _flows(acme: TenantRef, globex: TenantRef, boot: WorkerBoot, broker: "redis.Redis") -> None:
     """Both tenants have a blueprint of the same name, and Redis remembers nothing."""
     for tenant in (acme, globex):
         with tenant_scope(tenant):

@@ -14,9 +14,9 @@ WORKER = "w1@test"
 
 
 @pytest.fixture
-def placed(acme: TenantRef, machine: WorkerBoot) -> Placement:
+def placed(acme: TenantRef, boot: WorkerBoot) -> Placement:
     """A placed run of which nothing is claimed."""
-    return replace(make_placed(acme, machine), worker=WORKER)
+    return replace(make_placed(acme, boot), worker=WORKER)
 
 
 @pytest.fixture

@@ -26,11 +26,11 @@ def lines(*messages: str, after: int = 0) -> list[LogLine]:
 
 def test_a_lost_answer_does_not_write_twice(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     superuser: "psycopg.Connection[tuple[object, ...]]",
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     lost = lose_answers(monkeypatch, superuser, "append_output")
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")

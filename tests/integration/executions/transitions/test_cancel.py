@@ -31,7 +31,7 @@ from tests.factories import (
 pytestmark = pytest.mark.usefixtures("neighbour")
 
 
-def test_a_waiting_run_ends_at_once(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_a_waiting_run_ends_at_once(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         assert request_cancel(run_id, actor="ann") == ExecutionState.CANCELLED
@@ -43,8 +43,8 @@ def test_a_waiting_run_ends_at_once(acme: TenantRef, machine: WorkerBoot) -> Non
     assert events_of(acme, run_id) == ["execution.queued", "execution.cancelled"]
 
 
-def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: WorkerBoot) -> None:
-    placement = make_placed(acme, machine)
+def test_a_placed_run_is_asked_to_stop(acme: TenantRef, boot: WorkerBoot) -> None:
+    placement = make_placed(acme, boot)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
         assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.RUNNING
@@ -56,10 +56,8 @@ def test_a_placed_run_is_asked_to_stop(acme: TenantRef, machine: WorkerBoot) -> 
     assert events_of(acme, placement.execution_id)[3:] == ["execution.cancel_requested"]
 
 
-def test_who_asked_first_is_named_when_the_run_has_ended(
-    acme: TenantRef, machine: WorkerBoot
-) -> None:
-    placement = make_placed(acme, machine)
+def test_who_asked_first_is_named_when_the_run_has_ended(acme: TenantRef, boot: WorkerBoot) -> None:
+    placement = make_placed(acme, boot)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
         for actor in ("ann", "bob"):
@@ -79,9 +77,9 @@ def test_who_asked_first_is_named_when_the_run_has_ended(
 
 
 def test_a_run_that_ends_otherwise_after_all_keeps_its_own_message(
-    acme: TenantRef, machine: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     with tenant_scope(acme):
         cancel(placement.execution_id, message="Cancelled by ann.")
         assert set_outcome(placement, ExecutionState.FAILED, code="UNKNOWN_ERROR", message="broke")
@@ -91,9 +89,9 @@ def test_a_run_that_ends_otherwise_after_all_keeps_its_own_message(
 
 @pytest.mark.parametrize("state", [StepState.PENDING, StepState.RETRYING])
 def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
-    acme: TenantRef, machine: WorkerBoot, state: StepState
+    acme: TenantRef, boot: WorkerBoot, state: StepState
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
         Step.objects.filter(path="one").update(state=state)
@@ -108,7 +106,7 @@ def test_a_run_that_waits_for_a_time_ends_at_once_and_is_never_woken(
     assert wake_due() == 0
 
 
-def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_an_ended_run_is_left_as_it_is(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         cancel(run_id, message="first")
@@ -119,7 +117,7 @@ def test_an_ended_run_is_left_as_it_is(acme: TenantRef, machine: WorkerBoot) -> 
 
 
 def test_another_tenants_run_is_not_there(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     run_id = make_run(acme)
     before = everything_of(acme)

@@ -51,9 +51,9 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def claimed(acme: TenantRef, machine: WorkerBoot) -> Placement:
+def claimed(acme: TenantRef, boot: WorkerBoot) -> Placement:
     """A run whose first step is claimed."""
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")
     return placement
@@ -128,10 +128,10 @@ def test_all_that_an_attempt_leaves_behind_is_written(acme: TenantRef, claimed: 
 
 
 def test_costs_of_a_month_add_up_over_runs(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
     for expected in (Decimal(812), Decimal(1624)):
-        placement = make_placed(acme, machine)
+        placement = make_placed(acme, boot)
         with tenant_scope(acme):
             claim_step(placement, "one", worker="w1@test")
         written = write(acme, placement, done(), **COSTS)
@@ -253,11 +253,11 @@ def test_a_connection_lost_after_the_commit_does_no_harm(
 
 
 def test_repeated_while_the_first_is_still_under_way_it_is_written_once(
-    acme: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("executions.transitions.checkpoint.uuid4", lambda: TOKEN)
     for _ in range(ROUNDS):
-        placement = make_placed(acme, machine)
+        placement = make_placed(acme, boot)
         with tenant_scope(acme):
             claim_step(placement, "one", worker="w1@test")
         both = at_once([partial(write, acme, placement, done(), **COSTS)] * 2)

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
-    return make_placed(acme, machine)
+def placement(acme: TenantRef, boot: WorkerBoot) -> Placement:
+    return make_placed(acme, boot)
 
 
 def claim(tenant: TenantRef, placement: Placement, path: str = "one") -> Claim | Refusal:
@@ -128,26 +128,26 @@ def test_not_after_cancelling_was_asked_for(acme: TenantRef, placement: Placemen
 
 
 def test_a_step_that_ended_under_an_older_epoch_is_done(
-    acme: TenantRef, machine: WorkerBoot, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, placement: Placement
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
         Step.objects.filter(path="one").update(state=StepState.SUCCEEDED)
         Execution.objects.update(next_step="two")
         hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert claim(acme, again) is Refusal.DONE
     assert claimed(acme, again, "two").attempt == 1
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
 
 
 def test_a_lost_claim_is_claimed_again_under_the_next_epoch_and_uses_no_attempt(
-    acme: TenantRef, machine: WorkerBoot, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, placement: Placement
 ) -> None:
     claim(acme, placement)
     with tenant_scope(acme):
         hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert claim(acme, placement) is Refusal.STALE
     assert claimed(acme, again).attempt == 1
 
@@ -163,9 +163,9 @@ def test_not_while_the_runs_outcome_is_being_set(
     assert steps_of(acme, placement.execution_id)["one"] == StepState.PENDING
 
 
-def test_of_two_at_once_exactly_one_claims(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_of_two_at_once_exactly_one_claims(acme: TenantRef, boot: WorkerBoot) -> None:
     for _ in range(ROUNDS):
-        placement = make_placed(acme, machine)
+        placement = make_placed(acme, boot)
         both = at_once([partial(claim, acme, placement)] * 2)
         assert Refusal.DUPLICATE in both
         assert [found.attempt for found in both if isinstance(found, Claim)] == [1]

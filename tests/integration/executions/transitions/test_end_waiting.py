@@ -25,7 +25,7 @@ def end(tenant: TenantRef, run: Placement, outcome: ExecutionState = CANCELLED) 
 
 @pytest.mark.parametrize(("outcome", "steps"), [(CANCELLED, "cancelled"), (FAILED, "skipped")])
 def test_a_run_that_never_began(
-    acme: TenantRef, machine: WorkerBoot, outcome: ExecutionState, steps: str
+    acme: TenantRef, boot: WorkerBoot, outcome: ExecutionState, steps: str
 ) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
@@ -88,7 +88,7 @@ def test_not_another_tenants(acme: TenantRef, globex: TenantRef, claimed: Placem
     assert everything_of(acme) == before
 
 
-def test_nor_into_what_its_state_may_not_become(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_nor_into_what_its_state_may_not_become(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         assert not end_waiting(run_id, ExecutionState.SUCCEEDED, code="", message="")

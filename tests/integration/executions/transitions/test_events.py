@@ -79,7 +79,7 @@ def told(tenant: TenantRef, run: Placement | UUID, after: int = 3) -> list[Told]
 
 
 # --- submit, claim
-def test_submit(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_submit(acme: TenantRef, boot: WorkerBoot) -> None:
     assert told(acme, make_run(acme), after=0) == [QUEUED]
 
 
@@ -227,10 +227,10 @@ def test_an_outcome_without_a_step_at_work(acme: TenantRef, placed: Placement) -
 
 
 def test_several_steps_that_end_are_told_of_in_order(
-    acme: TenantRef, machine: WorkerBoot, superuser: "psycopg.Connection[tuple[object, ...]]"
+    acme: TenantRef, boot: WorkerBoot, superuser: "psycopg.Connection[tuple[object, ...]]"
 ) -> None:
     """No blueprint comes to this; the numbers would still be right."""
-    placement = make_placed(acme, machine, "c", "a", "b")
+    placement = make_placed(acme, boot, "c", "a", "b")
     for state in ("running", "retrying"):
         superuser.execute(f"UPDATE acme.executions_step SET state = '{state}' WHERE path <> 'b'")
     with tenant_scope(acme):
@@ -390,7 +390,7 @@ def test_the_end_of_a_run_that_waits(
     ]
 
 
-def test_the_end_of_a_run_that_never_began(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_the_end_of_a_run_that_never_began(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         assert end_waiting(run_id, ExecutionState.FAILED, code=Code.CATALOGUE_MISSING, message="")
@@ -581,11 +581,11 @@ def test_so_does_one_without_a_slot(
 
 
 def test_a_second_placement_is_told_of_too(
-    acme: TenantRef, machine: WorkerBoot, claimed: Placement
+    acme: TenantRef, boot: WorkerBoot, claimed: Placement
 ) -> None:
     with tenant_scope(acme):
         hand_back(claimed, LOST)
-    again = replace(place(acme, claimed.execution_id, machine), worker=WORKER)
+    again = replace(place(acme, claimed.execution_id, boot), worker=WORKER)
     with tenant_scope(acme):
         claim_step(again, "one", worker=WORKER)
     assert told(acme, claimed, after=4) == [

@@ -14,7 +14,7 @@ from tests.factories import events_of, everything_of, make_run, run_of
 pytestmark = pytest.mark.usefixtures("neighbour")
 
 
-def test_the_first_reason_stays(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_the_first_reason_stays(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         assert explain_waiting(run_id, "first")
@@ -31,7 +31,7 @@ def test_the_first_claim_clears_it(acme: TenantRef, placed: Placement) -> None:
         assert not explain_waiting(placed.execution_id, "why")
 
 
-def test_nothing_is_said_of_a_run_that_has_ended(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_nothing_is_said_of_a_run_that_has_ended(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(acme):
         end_waiting(run_id, ExecutionState.FAILED, code="", message="")
@@ -40,7 +40,7 @@ def test_nothing_is_said_of_a_run_that_has_ended(acme: TenantRef, machine: Worke
     assert everything_of(acme) == before
 
 
-def test_nor_of_another_tenants(acme: TenantRef, globex: TenantRef, machine: WorkerBoot) -> None:
+def test_nor_of_another_tenants(acme: TenantRef, globex: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     with tenant_scope(globex):
         assert not explain_waiting(run_id, "why")

@@ -61,10 +61,8 @@ def test_handing_back_raises_the_epoch_and_resets_the_running_step(
     assert events_of(acme, claimed.execution_id)[-1] == kind
 
 
-def test_a_run_that_was_never_claimed_is_handed_back_too(
-    acme: TenantRef, machine: WorkerBoot
-) -> None:
-    placement = make_placed(acme, machine)
+def test_a_run_that_was_never_claimed_is_handed_back_too(acme: TenantRef, boot: WorkerBoot) -> None:
+    placement = make_placed(acme, boot)
     assert give_back(acme, placement)
     assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
 
@@ -112,10 +110,10 @@ def test_handing_back_waits_for_a_checkpoint_under_way_and_sees_its_outcome(
 
 
 def test_handing_back_waits_for_a_claim_under_way_and_resets_its_step(
-    acme: TenantRef, machine: WorkerBoot, superuser: psycopg.Connection[tuple[object, ...]]
+    acme: TenantRef, boot: WorkerBoot, superuser: psycopg.Connection[tuple[object, ...]]
 ) -> None:
     """When it began to look, the step was not claimed yet."""
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     with tenant_scope(acme), transaction.atomic():
         assert isinstance(claim_step(placement, "one", worker="w1@test"), Claim)
         other = in_thread(lambda: give_back(acme, placement))
@@ -184,7 +182,7 @@ def test_a_retrying_step_keeps_its_attempt_its_time_and_its_recovery(
 
 
 def test_the_time_that_is_left_is_kept_for_the_next_placement(
-    acme: TenantRef, machine: WorkerBoot, claimed: Placement
+    acme: TenantRef, boot: WorkerBoot, claimed: Placement
 ) -> None:
     for left in (1000, 500):
         with tenant_scope(acme):
@@ -196,7 +194,7 @@ def test_the_time_that_is_left_is_kept_for_the_next_placement(
         assert ticket is not None
         assert left - 20 < ticket.time_left <= left
         assert ticket.deadline is None
-        place(acme, claimed.execution_id, machine)
+        place(acme, claimed.execution_id, boot)
 
 
 def test_a_run_that_is_overdue_has_no_time_left(acme: TenantRef, claimed: Placement) -> None:

@@ -33,8 +33,8 @@ ROLE = "iso_1_1_a"
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
-    return make_placed(acme, machine)
+def placement(acme: TenantRef, boot: WorkerBoot) -> Placement:
+    return make_placed(acme, boot)
 
 
 def commit(tenant: TenantRef, placement: Placement, *remote_ids: str) -> bool:

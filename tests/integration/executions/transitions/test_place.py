@@ -12,7 +12,7 @@ from executions.transitions.place import PlacedTicket, place_tickets
 from executions.worker.boot import WorkerBoot
 from resources.placement import Placement
 from tenants.scope import TenantRef, platform_scope
-from tests.factories import events_of, everything_of, make_machine, make_run, run_of, ticket_of
+from tests.factories import events_of, everything_of, make_boot, make_run, run_of, ticket_of
 from tests.integration.executions.threads import at_once
 from tests.integration.executions.transitions.runs import park, pause
 
@@ -25,11 +25,11 @@ def place(boot: WorkerBoot, *executions: object) -> list[PlacedTicket]:
 
 
 def test_runs_of_several_tenants_get_their_slots_in_one_statement(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
-    other = make_machine(name="w2@test")
+    other = make_boot(name="w2@test")
     runs = {tenant.id: make_run(tenant) for tenant in (acme, globex)}
-    boots = {acme.id: machine.id, globex.id: other.id}
+    boots = {acme.id: boot.id, globex.id: other.id}
     with platform_scope():
         placed = place_tickets(list(runs.values()), [boots[tenant] for tenant in runs])
     assert sorted(placed, key=lambda ticket: ticket.tenant_id) == [
@@ -39,14 +39,14 @@ def test_runs_of_several_tenants_get_their_slots_in_one_statement(
 
 
 @beside_a_neighbour
-def test_the_time_that_is_left_becomes_a_deadline(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_the_time_that_is_left_becomes_a_deadline(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
     before = ticket_of(run_id)
-    place(machine, run_id)
+    place(boot, run_id)
     ticket = ticket_of(run_id)
     assert before is not None
     assert ticket is not None
-    assert (ticket.state, ticket.worker_id) == (TicketState.PLACED, machine.id)
+    assert (ticket.state, ticket.worker_id) == (TicketState.PLACED, boot.id)
     assert (ticket.epoch, ticket.waiting_since) == (before.epoch, before.waiting_since)
     assert ticket.deadline is not None
     left = ticket.deadline - timezone.now()
@@ -54,17 +54,17 @@ def test_the_time_that_is_left_becomes_a_deadline(acme: TenantRef, machine: Work
 
 
 @beside_a_neighbour
-def test_nothing_is_written_into_the_tenants_schema(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_nothing_is_written_into_the_tenants_schema(acme: TenantRef, boot: WorkerBoot) -> None:
     run_id = make_run(acme)
-    place(machine, run_id)
+    place(boot, run_id)
     assert (run_of(acme, run_id).state, events_of(acme, run_id)) == ("queued", ["execution.queued"])
 
 
 @beside_a_neighbour
 def test_what_is_placed_parked_or_gone_is_not_placed(
-    acme: TenantRef, machine: WorkerBoot, claimed: Placement
+    acme: TenantRef, boot: WorkerBoot, claimed: Placement
 ) -> None:
-    other = make_machine(name="w2@test")
+    other = make_boot(name="w2@test")
     assert place(other, claimed.execution_id, uuid4()) == []
     pause(acme, claimed)
     park(acme, claimed)
@@ -74,13 +74,13 @@ def test_what_is_placed_parked_or_gone_is_not_placed(
 
 
 @beside_a_neighbour
-def test_of_two_at_once_one_places_it(acme: TenantRef, machine: WorkerBoot) -> None:
+def test_of_two_at_once_one_places_it(acme: TenantRef, boot: WorkerBoot) -> None:
     for _ in range(5):
         run_id = make_run(acme)
-        both = at_once([partial(place, machine, run_id)] * 2)
+        both = at_once([partial(place, boot, run_id)] * 2)
         assert sorted(len(placed) for placed in both) == [0, 1]
 
 
 @beside_a_neighbour
-def test_nothing_to_place(machine: WorkerBoot) -> None:
-    assert place(machine) == []
+def test_nothing_to_place(boot: WorkerBoot) -> None:
+    assert place(boot) == []

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
-    return replace(make_placed(acme, machine), worker=machine.node_name)
+def placement(acme: TenantRef, boot: WorkerBoot) -> Placement:
+    return replace(make_placed(acme, boot), worker=boot.node_name)
 
 
 def claim(tenant: TenantRef, placement: Placement) -> Claim | Refusal:
@@ -43,19 +43,19 @@ def told(tenant: TenantRef, placement: Placement) -> list[tuple[str, dict[str, A
         return list(found.order_by("sequence").values_list("kind", "data"))[1:]
 
 
-def again(tenant: TenantRef, placement: Placement, machine: WorkerBoot) -> Placement:
-    placed = place(tenant, placement.execution_id, machine)
-    return replace(placed, worker=machine.node_name)
+def again(tenant: TenantRef, placement: Placement, boot: WorkerBoot) -> Placement:
+    placed = place(tenant, placement.execution_id, boot)
+    return replace(placed, worker=boot.node_name)
 
 
 def test_the_first_claim_of_a_placement_tells_of_it_and_no_other_does(
-    acme: TenantRef, machine: WorkerBoot, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, placement: Placement
 ) -> None:
     claim(acme, placement)
     claim(acme, placement)
     with tenant_scope(acme):
         hand_back(placement, LOST)
-    second = again(acme, placement, machine)
+    second = again(acme, placement, boot)
     claim(acme, second)
     assert [each for each in told(acme, placement) if each[0] == "placement.began"] == [
         ("placement.began", {"epoch": 1, "worker": "w1@test"}),

@@ -18,9 +18,9 @@ SEQUENCE = "placement_dirty"
 
 
 @pytest.fixture
-def server(acme: TenantRef, globex: TenantRef, machine: WorkerBoot, superuser: Server) -> Server:
+def server(acme: TenantRef, globex: TenantRef, boot: WorkerBoot, superuser: Server) -> Server:
     """Connected as ours are, to a tenant whose tables are almost empty."""
-    make_placed(acme, machine)
+    make_placed(acme, boot)
     superuser.execute("SET enable_seqscan = off")  # as every connection of ours has it
     superuser.execute(f"SET search_path = {acme.schema}, public")
     return superuser

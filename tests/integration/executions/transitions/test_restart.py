@@ -40,9 +40,9 @@ def test_a_restart_raises_the_epoch_and_keeps_slot_and_deadline(
 
 
 def test_nothing_is_restarted_that_is_to_be_cancelled_is_over_or_waits(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
 ) -> None:
-    cancelled, over, waiting, foreign = (make_placed(acme, machine) for _ in range(4))
+    cancelled, over, waiting, foreign = (make_placed(acme, boot) for _ in range(4))
     with tenant_scope(acme):
         cancel(cancelled.execution_id, message="")
         set_outcome(over, ExecutionState.FAILED, code="", message="")

@@ -63,8 +63,8 @@ def test_the_step_that_it_ends_has_an_event_of_its_own(
     assert events_of(acme, claimed.execution_id)[-1] == f"execution.{outcome.value}"
 
 
-def test_without_a_step_at_work_it_has_none(acme: TenantRef, machine: WorkerBoot) -> None:
-    placement = make_placed(acme, machine)
+def test_without_a_step_at_work_it_has_none(acme: TenantRef, boot: WorkerBoot) -> None:
+    placement = make_placed(acme, boot)
     with tenant_scope(acme):
         assert set_outcome(placement, ExecutionState.CANCELLED, code="", message="")
     assert events_of(acme, placement.execution_id) == ["execution.queued"]
@@ -85,9 +85,9 @@ def test_an_outcome_is_neither_replaced_nor_set_from_an_old_placement(
 
 
 def test_an_outcome_waits_for_a_claim_under_way_and_ends_its_step(
-    acme: TenantRef, machine: WorkerBoot, superuser: psycopg.Connection[tuple[object, ...]]
+    acme: TenantRef, boot: WorkerBoot, superuser: psycopg.Connection[tuple[object, ...]]
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     with tenant_scope(acme), transaction.atomic():
         assert isinstance(claim_step(placement, "one", worker="w1@test"), Claim)
         other = in_thread(lambda: time_out(acme, placement))

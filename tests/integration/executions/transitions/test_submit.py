@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 @pytest.fixture
-def submission(acme: TenantRef, machine: WorkerBoot) -> Submission:
+def submission(acme: TenantRef, boot: WorkerBoot) -> Submission:
     """A run of a blueprint with two steps."""
     with tenant_scope(acme):
         number = publish(document()).number

@@ -60,22 +60,22 @@ def let_its_time_come(tenant: TenantRef, placement: Placement) -> int:
 
 
 # --- looking
-def runs_of(machine: WorkerBoot, placement: Placement) -> list[Run]:
+def runs_of(boot: WorkerBoot, placement: Placement) -> list[Run]:
     """Return the RUN frames that the runtimes were sent for this run."""
     mine = placement.execution_id
-    return [run for at, run in backend_of(machine).runs if at.execution_id == mine]
+    return [run for at, run in backend_of(boot).runs if at.execution_id == mine]
 
 
-def epochs_closed(machine: WorkerBoot, placement: Placement) -> list[int]:
+def epochs_closed(boot: WorkerBoot, placement: Placement) -> list[int]:
     """Return the epochs of the run's contexts that were torn down."""
     mine = placement.execution_id
-    return [at.epoch for at in backend_of(machine).closed if at.execution_id == mine]
+    return [at.epoch for at in backend_of(boot).closed if at.execution_id == mine]
 
 
 # --- nodes
-def script(machine: WorkerBoot, **nodes: Behaviour) -> None:
+def script(boot: WorkerBoot, **nodes: Behaviour) -> None:
     """From now on these nodes behave so."""
-    backend = backend_of(machine)
+    backend = backend_of(boot)
     backend.script = {**backend.script, **nodes}
 
 
@@ -116,11 +116,11 @@ def doing(work: Any, then: Behaviour) -> Behaviour:
     return behave
 
 
-def dying(machine: WorkerBoot, tenant: TenantRef, code: Code = Code.UNKNOWN_ERROR) -> Behaviour:
+def dying(boot: WorkerBoot, tenant: TenantRef, code: Code = Code.UNKNOWN_ERROR) -> Behaviour:
     """Fails, and takes the tenant's runtimes along."""
 
     def die() -> None:
-        for context in machine.contexts.all():
+        for context in boot.contexts.all():
             if context.placement.tenant_id == tenant.id and context.runtime:
                 context.runtime.kill()
 

@@ -13,7 +13,7 @@ from executions.worker.loops.reaper import reap
 from resources.placement import Placement
 from resources.runtimes.stub import StubRuntime
 from tenants.scope import TenantRef
-from tests.factories import let_lapse, make_machine, make_placed
+from tests.factories import let_lapse, make_boot, make_placed
 from tests.integration.executions.worker.driving import drive, run_link
 from tests.integration.executions.worker.lines import LIBRARY, Lines, are_of, say_something
 from tests.waiting import wait_for
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
-    return make_placed(acme, machine)
+def placement(acme: TenantRef, boot: WorkerBoot) -> Placement:
+    return make_placed(acme, boot)
 
 
 def test_in_the_threads_that_end_placements(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     placement: Placement,
     lines: Lines,
@@ -41,9 +41,9 @@ def test_in_the_threads_that_end_placements(
     run_link(links, placement, "one")
     monkeypatch.setattr(lease, "dispose", fail)
     endings = CloserPool()
-    machine.submit_close = endings.submit
-    machine.draining.set()
-    LeaseLoop(machine).turn()
+    boot.submit_close = endings.submit
+    boot.draining.set()
+    LeaseLoop(boot).turn()
     wait_for(lambda: lines.of("executions.worker.loops.closer_pool"), "the ending to fail")
     endings.stop()
     assert are_of(lines.of(LIBRARY), acme, placement)
@@ -52,7 +52,7 @@ def test_in_the_threads_that_end_placements(
 
 def test_in_the_lease_loop(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     placement: Placement,
     lines: Lines,
@@ -64,8 +64,8 @@ def test_in_the_lease_loop(
 
     run_link(links, placement, "one")
     monkeypatch.setattr(LeaseLoop, "_end", fail)
-    machine.draining.set()
-    LeaseLoop(machine).turn()
+    boot.draining.set()
+    LeaseLoop(boot).turn()
     assert are_of(lines.of(LIBRARY), acme, placement)
     assert are_of(
         lines.of("executions.worker.loops.lease", "placement not checked"), acme, placement
@@ -74,16 +74,16 @@ def test_in_the_lease_loop(
 
 def test_when_a_placement_is_lost_and_when_idle_ones_are_handed_back(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     placement: Placement,
     lines: Lines,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_link(links, placement, "one")
-    context = machine.contexts.get(placement.key)
+    context = boot.contexts.get(placement.key)
     assert context is not None
-    loop = LeaseLoop(machine)
+    loop = LeaseLoop(boot)
     monkeypatch.setattr(LeaseLoop, "_end", say_something)
     loop.hand_back_idle()
     monkeypatch.setattr(lease, "tear_down", say_something)
@@ -93,9 +93,9 @@ def test_when_a_placement_is_lost_and_when_idle_ones_are_handed_back(
 
 
 def test_in_the_reaper(
-    acme: TenantRef, lines: Lines, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, lines: Lines, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = make_machine(name="lost@test")
+    lost = make_boot(name="lost@test")
     placement = make_placed(acme, lost)
     let_lapse(lost)
     monkeypatch.setattr(reaper, "end_without_link", say_something)
@@ -104,20 +104,20 @@ def test_in_the_reaper(
 
 
 def test_while_what_a_step_says_is_written(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, placement: Placement, lines: Lines
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, placement: Placement, lines: Lines
 ) -> None:
     links.begin("one", placement, "one")
-    context = machine.contexts.get(placement.key)
+    context = boot.contexts.get(placement.key)
     assert context is not None
     context.write_to(type("Log", (), {"flush": say_something})())
-    LogFlushLoop(machine).turn()
+    LogFlushLoop(boot).turn()
     links.end("one")
     assert are_of(lines.of(LIBRARY), acme, placement)
 
 
 def test_of_what_a_teardown_could_not_do(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     placement: Placement,
     lines: Lines,

@@ -25,48 +25,46 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def machine(clock: Clock) -> WorkerBoot:
+def boot(clock: Clock) -> WorkerBoot:
     return WorkerBoot(
         node_name="w", capacity=1, backends={}, renewed_at=clock(), renewing_since=clock()
     )
 
 
-def renew_each_second(machine: WorkerBoot, clock: Clock, seconds: int) -> None:
+def renew_each_second(boot: WorkerBoot, clock: Clock, seconds: int) -> None:
     for _ in range(seconds):
         clock.now += 1
-        machine.renewed()
+        boot.renewed()
 
 
-def test_a_lease_is_fresh_for_less_than_the_self_fence_time(
-    machine: WorkerBoot, clock: Clock
-) -> None:
+def test_a_lease_is_fresh_for_less_than_the_self_fence_time(boot: WorkerBoot, clock: Clock) -> None:
     clock.now += SELF_FENCE_SECONDS - 0.1
-    assert machine.lease_is_fresh()
+    assert boot.lease_is_fresh()
     clock.now += 0.1
-    assert not machine.lease_is_fresh()
-    machine.renewed()
-    assert machine.lease_is_fresh()
+    assert not boot.lease_is_fresh()
+    boot.renewed()
+    assert boot.lease_is_fresh()
 
 
 def test_others_are_judged_only_after_a_lease_time_of_renewals(
-    machine: WorkerBoot, clock: Clock
+    boot: WorkerBoot, clock: Clock
 ) -> None:
-    renew_each_second(machine, clock, LEASE_SECONDS - 1)
-    assert not machine.may_reap()
-    renew_each_second(machine, clock, 1)
-    assert machine.may_reap()
+    renew_each_second(boot, clock, LEASE_SECONDS - 1)
+    assert not boot.may_reap()
+    renew_each_second(boot, clock, 1)
+    assert boot.may_reap()
 
 
-def test_a_gap_starts_the_count_anew(machine: WorkerBoot, clock: Clock) -> None:
-    renew_each_second(machine, clock, LEASE_SECONDS)
+def test_a_gap_starts_the_count_anew(boot: WorkerBoot, clock: Clock) -> None:
+    renew_each_second(boot, clock, LEASE_SECONDS)
     clock.now += SELF_FENCE_SECONDS
-    assert not machine.may_reap()
-    renew_each_second(machine, clock, LEASE_SECONDS)
-    assert not machine.may_reap()
-    renew_each_second(machine, clock, 1)
-    assert machine.may_reap()
+    assert not boot.may_reap()
+    renew_each_second(boot, clock, LEASE_SECONDS)
+    assert not boot.may_reap()
+    renew_each_second(boot, clock, 1)
+    assert boot.may_reap()
 
 
-def test_each_boot_has_a_lane_of_its_own(machine: WorkerBoot) -> None:
+def test_each_boot_has_a_lane_of_its_own(boot: WorkerBoot) -> None:
     other = WorkerBoot(node_name="w", capacity=1, backends={})
-    assert machine.lane != other.lane
+    assert boot.lane != other.lane

@@ -20,7 +20,7 @@ def stopped() -> list[str]:
 
 
 @pytest.fixture
-def machine(stopped: list[str]) -> WorkerBoot:
+def boot(stopped: list[str]) -> WorkerBoot:
     backends: Mapping[str, RuntimeBackend] = {
         "shared": SimpleNamespace(stop=lambda: stopped.append("shared"))  # type: ignore[dict-item]  # all it is asked
     }
@@ -28,8 +28,8 @@ def machine(stopped: list[str]) -> WorkerBoot:
 
 
 @pytest.fixture
-def process(machine: WorkerBoot) -> Iterator[WorkerProcess]:
-    found = WorkerProcess(machine)
+def process(boot: WorkerBoot) -> Iterator[WorkerProcess]:
+    found = WorkerProcess(boot)
     set_current(found)
     yield found
     set_current(None)
@@ -61,27 +61,27 @@ def test_another_process_is_not_a_worker() -> None:
 
 
 def test_a_signal_raises_a_number_and_nothing_else(
-    process: WorkerProcess, machine: WorkerBoot
+    process: WorkerProcess, boot: WorkerBoot
 ) -> None:
     lifecycle._drain()
     assert process._drain.requests == 1
     assert not process._drain.at_once
-    assert not machine.draining.is_set()
+    assert not boot.draining.is_set()
     lifecycle._drain()
     assert process._drain.at_once
 
 
-def test_the_drain_acts_on_the_number(process: WorkerProcess, machine: WorkerBoot) -> None:
+def test_the_drain_acts_on_the_number(process: WorkerProcess, boot: WorkerBoot) -> None:
     process.watch_for_drain()
     process.drain()
     process._drain.join(timeout=20)
-    assert machine.draining.is_set()
+    assert boot.draining.is_set()
 
 
 @pytest.mark.parametrize("draining", [True, False])
 def test_an_unreachable_worker_leaves_unless_it_ends_anyway(
     process: WorkerProcess,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     stopped: list[str],
     monkeypatch: pytest.MonkeyPatch,
     draining: bool,
@@ -95,7 +95,7 @@ def test_an_unreachable_worker_leaves_unless_it_ends_anyway(
     monkeypatch.setattr("executions.worker.worker.os._exit", leave)
     process.watch_for_drain()
     if draining:
-        machine.draining.set()
+        boot.draining.set()
     process._on_unreachable()
     assert left.wait(0.5 if draining else 20) is not draining
     assert codes == ([] if draining else [EXIT_FENCED])

@@ -13,7 +13,7 @@ from executions.worker.links.runner import LinkRunner
 from resources.placement import Placement
 from resources.runtimes.stub import succeeds
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import make_machine, run_of, start
+from tests.factories import make_boot, run_of, start
 from tests.integration.executions.worker.driving import asking, echo, run_link, script
 
 YES = ApprovalReply(approved=True, by="user:ann", comment="fine")
@@ -24,19 +24,19 @@ Suspend = Callable[..., Placement]
 
 
 @pytest.fixture
-def machine(database: None) -> WorkerBoot:
+def boot(database: None) -> WorkerBoot:
     """One whose nodes ask, fail, mend and work."""
     nodes = {name: succeeds(None) for name in ("ask", "flaky", "mend", "work")}
-    return make_machine(script=nodes)
+    return make_boot(script=nodes)
 
 
 @pytest.fixture
-def suspended(acme: TenantRef, machine: WorkerBoot, links: LinkRunner) -> Suspend:
+def suspended(acme: TenantRef, boot: WorkerBoot, links: LinkRunner) -> Suspend:
     """Runs whose first step asks a person."""
-    script(machine, ask=asking(), work=echo)
+    script(boot, ask=asking(), work=echo)
 
     def suspend(*steps: dict[str, Any], **fields: Any) -> Placement:
-        placement = start(acme, machine, *(steps or (ASKS, NEXT)), **fields)
+        placement = start(acme, boot, *(steps or (ASKS, NEXT)), **fields)
         run_link(links, placement, "s1")
         assert run_of(acme, placement.execution_id).state == ExecutionState.SUSPENDED
         return placement

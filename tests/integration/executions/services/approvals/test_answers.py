@@ -49,7 +49,7 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 # --- answers
 def test_an_approval_lets_the_run_go_on_with_who_said_what(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended()
     answered = answer(acme, public_id(placement), 1, YES)
@@ -72,17 +72,17 @@ def test_an_approval_lets_the_run_go_on_with_who_said_what(
 
     (placed,) = admit()
     assert drive(acme, links, placed).state == ExecutionState.SUCCEEDED
-    assert [(run.step, run.parameters) for run in runs_of(machine, placement)] == [
+    assert [(run.step, run.parameters) for run in runs_of(boot, placement)] == [
         ("s1", {}), ("s2", {"by": "user:ann"}),
     ]  # fmt: skip
 
 
 def test_a_rejection_is_an_answer_that_later_steps_look_at(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended(ASKS, NEXT, {})
     assert answer(acme, public_id(placement), 1, NO).state == "rejected"
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     assert steps_of(acme, placement.execution_id) == {
         "s1": "succeeded", "s2": "skipped", "s3": "succeeded",
@@ -112,11 +112,11 @@ def test_outputs_that_cannot_be_resolved_fail_the_run_at_its_answer(
 
 
 def test_a_second_question_has_a_number_of_its_own(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended(ASKS, ASKS)
     answer(acme, public_id(placement), 1, YES)
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     run_link(links, again, "s2")
     assert (approval_of(acme, placement, 2).step, approval_of(acme, placement, 2).state) == (
         "s2", "open",

@@ -65,17 +65,17 @@ def test_what_nobody_answers_fails_its_step_and_under_abort_the_run(
 
 
 def test_silence_is_a_failure_that_continue_passes(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended({**ASKS, "on_failure": "continue"}, NEXT)
     let_its_time_come(acme, placement)
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     assert steps_of(acme, placement.execution_id) == {"s1": "failed", "s2": "skipped"}
 
 
 def test_retry_asks_again(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
     placement = suspended({**ASKS, "on_failure": "retry"}, NEXT)
     let_its_time_come(acme, placement)
@@ -83,7 +83,7 @@ def test_retry_asks_again(
     assert (run.state, step.state, step.attempt) == ("queued", "retrying", 1)
     assert step.retry_at is not None
     let_its_time_come(acme, placement)  # the backoff's
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     run_link(links, again, "s1")
     asked = approval_of(acme, placement, 2)
     assert (asked.state, asked.step) == ("open", "s1")
@@ -109,24 +109,24 @@ def test_a_long_backoff_after_silence_is_waited_for_without_a_slot(
 
 
 def test_recover_runs_its_node_after_silence(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, suspended: Suspend
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, suspended: Suspend
 ) -> None:
-    script(machine, mend=echo)
+    script(boot, mend=echo)
     recover = {"uses": "mend", "with": {"why": "${error.code}"}}
     placement = suspended({**ASKS, "on_failure": "recover", "recover": recover}, NEXT)
     let_its_time_come(acme, placement)
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     step = step_of(acme, placement.execution_id, "s1")
     assert (step.state, step.code, step.output) == ("succeeded", "TIMEOUT", {"why": "TIMEOUT"})
 
 
 def test_a_recovery_node_may_ask_and_the_step_keeps_what_it_failed_with(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, ask=asking(), flaky=fails(Code.UNKNOWN_ERROR, "broke"), work=echo)
+    script(boot, ask=asking(), flaky=fails(Code.UNKNOWN_ERROR, "broke"), work=echo)
     placement = start(
-        acme, machine, {"uses": "flaky", "on_failure": "recover", "recover": {"uses": "ask"}}, NEXT
+        acme, boot, {"uses": "flaky", "on_failure": "recover", "recover": {"uses": "ask"}}, NEXT
     )
     run_link(links, placement, "s1")
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUSPENDED
@@ -163,12 +163,12 @@ def test_nothing_expires_before_its_time_or_twice(acme: TenantRef, suspended: Su
 
 # --- what is sensitive
 def test_what_is_sensitive_is_masked_in_the_question_and_in_the_answer(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, ask=asking("Use hunter2 for it?"), work=echo)
+    script(boot, ask=asking("Use hunter2 for it?"), work=echo)
     placement = start(
         acme,
-        machine,
+        boot,
         {"uses": "ask", "sensitive": ["comment"]},
         {"with": {"said": "${steps.s1.comment}"}},
         given={"password": "hunter2"},
@@ -186,6 +186,6 @@ def test_what_is_sensitive_is_masked_in_the_question_and_in_the_answer(
         rows += json.dumps(list(shown.steps.values()), default=str)
     assert "9917" not in rows
     assert "hunter2" not in rows
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     drive(acme, links, again)
-    assert runs_of(machine, placement)[-1].parameters == {"said": "the pin is 9917 4411"}
+    assert runs_of(boot, placement)[-1].parameters == {"said": "the pin is 9917 4411"}

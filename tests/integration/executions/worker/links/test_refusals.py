@@ -11,7 +11,7 @@ from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.reaper import reap
 from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import let_lapse, make_machine, make_placed, steps_of
+from tests.factories import let_lapse, make_boot, make_placed, steps_of
 
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 @pytest.fixture
 def other() -> WorkerBoot:
     """The worker that is held for lost."""
-    return make_machine(name="lost@test")
+    return make_boot(name="lost@test")
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def refused(tenant: TenantRef, placement: Placement) -> list[tuple[str, str]]:
         return [(event.data["what"], event.step) for event in found]
 
 
-def take_over(machine: WorkerBoot) -> None:
-    let_lapse(machine)
+def take_over(boot: WorkerBoot) -> None:
+    let_lapse(boot)
     assert reap("w1@test") == 1
 
 

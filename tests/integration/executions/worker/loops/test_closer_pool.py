@@ -14,7 +14,7 @@ from executions.worker.loops.closer_pool import CloserPool
 from executions.worker.loops.lease import LeaseLoop
 from resources.placement import Placement
 from tenants.scope import TenantRef
-from tests.factories import make_machine, make_placed, run_of
+from tests.factories import make_boot, make_placed, run_of
 from tests.integration.executions.worker.driving import run_link
 from tests.waiting import wait_for
 
@@ -22,19 +22,19 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture
-def machine(database: None) -> WorkerBoot:
-    return make_machine()
+def boot(database: None) -> WorkerBoot:
+    return make_boot()
 
 
 def test_the_lease_does_not_wait_for_an_ending_and_ends_nothing_twice(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = make_placed(acme, machine)
+    placement = make_placed(acme, boot)
     run_link(links, placement, "one")
     asked: list[object] = []
-    machine.submit_close = asked.append
-    machine.draining.set()
-    loop = LeaseLoop(machine)
+    boot.submit_close = asked.append
+    boot.draining.set()
+    loop = LeaseLoop(boot)
     loop.turn()
     loop.turn()
     assert len(asked) == 1
@@ -70,9 +70,9 @@ def test_work_is_done_elsewhere_and_an_error_stops_nothing(
 
 
 def test_an_overdue_run_has_its_outcome_before_its_context_is_torn_down(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    placement: Placement = make_placed(acme, machine)
+    placement: Placement = make_placed(acme, boot)
     run_link(links, placement, "one")
     seen: list[str] = []
 
@@ -80,6 +80,6 @@ def test_an_overdue_run_has_its_outcome_before_its_context_is_torn_down(
         seen.append(run_of(acme, placement.execution_id).outcome)
 
     monkeypatch.setattr("executions.worker.loops.lease.dispose", look)
-    LeaseLoop(machine)._end(placement, PlacementEnd(reason=EndReason.OVERDUE), overdue=True)
+    LeaseLoop(boot)._end(placement, PlacementEnd(reason=EndReason.OVERDUE), overdue=True)
     assert seen == [ExecutionState.TIMED_OUT]
     assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT

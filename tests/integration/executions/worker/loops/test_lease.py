@@ -48,8 +48,8 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture(autouse=True)
-def _idle_at_the_second_look(machine: WorkerBoot) -> None:
-    resend_after(machine, 1e-6)
+def _idle_at_the_second_look(boot: WorkerBoot) -> None:
+    resend_after(boot, 1e-6)
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def exits() -> list[int]:
 
 
 @pytest.fixture
-def loop(machine: WorkerBoot, exits: list[int]) -> LeaseLoop:
-    return LeaseLoop(machine, exit_process=exits.append)
+def loop(boot: WorkerBoot, exits: list[int]) -> LeaseLoop:
+    return LeaseLoop(boot, exit_process=exits.append)
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
-    return make_placed(acme, machine)
+def placement(acme: TenantRef, boot: WorkerBoot) -> Placement:
+    return make_placed(acme, boot)
 
 
 def ask_to_cancel(tenant: TenantRef, placement: Placement) -> None:
@@ -73,8 +73,8 @@ def ask_to_cancel(tenant: TenantRef, placement: Placement) -> None:
         request_cancel(placement.execution_id, actor="ann")
 
 
-def runtime_of(machine: WorkerBoot, placement: Placement) -> Runtime:
-    context = machine.contexts.get(placement.key)
+def runtime_of(boot: WorkerBoot, placement: Placement) -> Runtime:
+    context = boot.contexts.get(placement.key)
     assert context is not None
     assert context.runtime is not None
     return context.runtime
@@ -86,32 +86,32 @@ def state_of(tenant: TenantRef, placement: Placement) -> str:
 
 # --- renewing
 def test_a_turn_renews_the_lease_by_the_databases_clock(
-    machine: WorkerBoot, loop: LeaseLoop, exits: list[int]
+    boot: WorkerBoot, loop: LeaseLoop, exits: list[int]
 ) -> None:
     with platform_scope():
-        before = Worker.objects.get(boot=machine.id).lease_until
-    machine.renewed_at -= 5
+        before = Worker.objects.get(boot=boot.id).lease_until
+    boot.renewed_at -= 5
     loop.turn()
     with platform_scope():
-        worker = Worker.objects.get(boot=machine.id)
+        worker = Worker.objects.get(boot=boot.id)
     assert worker.lease_until > before
     assert not worker.draining
-    assert machine.lease_is_fresh()
+    assert boot.lease_is_fresh()
     assert exits == []
 
 
-def test_a_draining_worker_says_so(machine: WorkerBoot, loop: LeaseLoop) -> None:
-    machine.draining.set()
+def test_a_draining_worker_says_so(boot: WorkerBoot, loop: LeaseLoop) -> None:
+    boot.draining.set()
     loop.turn()
     with platform_scope():
-        assert Worker.objects.get(boot=machine.id).draining
+        assert Worker.objects.get(boot=boot.id).draining
 
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_lease_that_is_no_longer_ours_ends_the_process(
     acme: TenantRef,
     globex: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     exits: list[int],
@@ -121,33 +121,33 @@ def test_a_lease_that_is_no_longer_ours_ends_the_process(
     """A lapsed lease is never renewed, whether or not the reaper has come already."""
     links.begin("one", placement, "one")
     if gone:
-        machine.id = UUID(int=0)
+        boot.id = UUID(int=0)
     else:
-        let_lapse(machine)
+        let_lapse(boot)
     before = everything_of(acme)
     loop.turn()
     assert exits == [EXIT_FENCED]
-    assert not runtime_of(machine, placement).alive
+    assert not runtime_of(boot, placement).alive
     with pytest.raises(Ignore):
         links.run("one", "one", [])
     assert everything_of(acme) == before
 
 
 def test_without_a_database_for_too_long_the_runtimes_are_killed(
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     placement: Placement,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     links.begin("one", placement, "one")
-    runtime = runtime_of(machine, placement)
+    runtime = runtime_of(boot, placement)
     alive: list[bool] = []
 
     def no_database(*_: object, **__: object) -> None:
         alive.append(runtime.alive)
         if len(alive) == 2:
-            machine.renewed_at -= machine.clocks.self_fence
+            boot.renewed_at -= boot.clocks.self_fence
         if len(alive) == 3:
             loop._stopping.set()
         raise OperationalError("gone")
@@ -155,13 +155,13 @@ def test_without_a_database_for_too_long_the_runtimes_are_killed(
     monkeypatch.setattr(lease, "renew", no_database)
     in_thread(loop.run).result(timeout=20)
     assert alive == [True, True, False]
-    assert not machine.lease_is_fresh()
+    assert not boot.lease_is_fresh()
 
 
 # --- closing again
 def test_a_close_that_could_not_be_written_is_repeated(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     placement: Placement,
@@ -181,13 +181,13 @@ def test_a_close_that_could_not_be_written_is_repeated(
     loop.turn()
     assert state_of(acme, placement) == ExecutionState.SUCCEEDED
     assert ticket_of(placement.execution_id) is None
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None
     assert events_of(acme, placement.execution_id).count("execution.succeeded") == 1
 
 
 def test_a_close_that_was_written_without_an_answer_leaves_no_context_behind(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     placement: Placement,
@@ -202,16 +202,16 @@ def test_a_close_that_was_written_without_an_answer_leaves_no_context_behind(
     with pytest.raises(OperationalError):
         run_link(links, placement, "two")
     loop.turn()
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None
     assert state_of(acme, placement) == ExecutionState.SUCCEEDED
 
 
 # --- cancelling
 def test_cancelling_reaches_the_step_that_runs(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
 ) -> None:
     links.begin("one", placement, "one")
-    context = machine.contexts.get(placement.key)
+    context = boot.contexts.get(placement.key)
     assert context is not None
     loop.turn()
     assert not context.cancelled.is_set()
@@ -224,7 +224,7 @@ def test_cancelling_reaches_the_step_that_runs(
 @pytest.mark.parametrize("begun", [True, False])
 def test_cancelling_with_no_link_active_ends_the_run_at_once(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     placement: Placement,
@@ -240,12 +240,12 @@ def test_cancelling_with_no_link_active_ends_the_run_at_once(
     first = "succeeded" if begun else "cancelled"
     assert steps_of(acme, placement.execution_id) == {"one": first, "two": "cancelled"}
     assert ticket_of(placement.execution_id) is None
-    assert machine.contexts.get(placement.key) is None
-    assert len(backend_of(machine).closed) == begun
+    assert boot.contexts.get(placement.key) is None
+    assert len(backend_of(boot).closed) == begun
 
 
 def test_a_link_that_hangs_where_it_publishes_the_next_one_delays_no_cancel(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
 ) -> None:
     links.begin("one", placement, "one")
     links.run("one", "one", [])  # and Celery sends what follows
@@ -254,14 +254,14 @@ def test_a_link_that_hangs_where_it_publishes_the_next_one_delays_no_cancel(
     assert state_of(acme, placement) == ExecutionState.CANCELLED
     assert ticket_of(placement.execution_id) is None
     links.end("one")
-    assert len(backend_of(machine).closed) == 1
+    assert len(backend_of(boot).closed) == 1
     with pytest.raises(Ignore):
         run_link(links, placement, "two")
     assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "cancelled"}
 
 
 def test_a_cancel_leaves_the_end_of_a_run_to_its_last_link(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
 ) -> None:
     run_link(links, placement, "one")
     links.begin("two", placement, "two")
@@ -271,12 +271,12 @@ def test_a_cancel_leaves_the_end_of_a_run_to_its_last_link(
     assert state_of(acme, placement) == ExecutionState.RUNNING
     links.end("two")
     assert state_of(acme, placement) == ExecutionState.SUCCEEDED
-    assert len(backend_of(machine).closed) == 1
+    assert len(backend_of(boot).closed) == 1
 
 
 # --- what was lost
 def test_a_claim_that_no_thread_works_on_is_handed_back(
-    acme: TenantRef, machine: WorkerBoot, loop: LeaseLoop, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, loop: LeaseLoop, placement: Placement
 ) -> None:
     with tenant_scope(acme):
         claim_step(placement, "one", worker="w1@test")  # its answer was lost
@@ -290,7 +290,7 @@ def test_a_claim_that_no_thread_works_on_is_handed_back(
 
 
 def test_a_link_that_comes_while_the_loop_looks_is_left_alone(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
 ) -> None:
     """The claim that the loop sees may be of a link that has begun since it looked for active ones."""
 
@@ -322,7 +322,7 @@ def test_a_link_that_comes_while_the_loop_looks_is_left_alone(
 
 def test_a_context_that_opens_during_the_renewal_is_not_lost(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     monkeypatch: pytest.MonkeyPatch,
@@ -332,13 +332,13 @@ def test_a_context_that_opens_during_the_renewal_is_not_lost(
 
     def place_after_renewing(**told: Any) -> list[HeldPlacement] | None:
         held = renew(**told)
-        placed.append(make_placed(acme, machine))
+        placed.append(make_placed(acme, boot))
         links.begin("one", placed[0], "one")
         return held
 
     monkeypatch.setattr(lease, "renew", place_after_renewing)
     loop.turn()
-    assert runtime_of(machine, placed[0]).alive
+    assert runtime_of(boot, placed[0]).alive
     links.run("one", "one", [])
     links.end("one")
     assert steps_of(acme, placed[0].execution_id)["one"] == "succeeded"
@@ -347,7 +347,7 @@ def test_a_context_that_opens_during_the_renewal_is_not_lost(
 @pytest.mark.parametrize("active", [True, False])
 def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     placement: Placement,
@@ -356,7 +356,7 @@ def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
     run_link(links, placement, "one")
     if active:
         links.begin("two", placement, "two")
-    runtime = runtime_of(machine, placement)
+    runtime = runtime_of(boot, placement)
     with tenant_scope(acme):
         assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_LOST, lost=True))
     before = everything_of(acme)
@@ -367,31 +367,31 @@ def test_a_placement_that_others_have_ended_is_dropped_without_a_word(
             links.run("two", "two", [])
         links.end("two")
     assert everything_of(acme) == before
-    assert machine.contexts.get(placement.key) is None
-    assert len(backend_of(machine).closed) == 1
+    assert boot.contexts.get(placement.key) is None
+    assert len(backend_of(boot).closed) == 1
 
 
 def test_a_draining_worker_hands_idle_runs_back(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, loop: LeaseLoop, placement: Placement
 ) -> None:
     run_link(links, placement, "one")
-    machine.draining.set()
+    boot.draining.set()
     loop.turn()
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
     assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
     assert steps_of(acme, placement.execution_id) == {"one": "succeeded", "two": "pending"}
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None
 
 
 def test_one_bad_placement_costs_neither_the_others_nor_the_loop(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     loop: LeaseLoop,
     broker: "redis.Redis",
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bad, good = (make_placed(acme, machine) for _ in range(2))
+    bad, good = (make_placed(acme, boot) for _ in range(2))
 
     def send_unless_bad(placement: Placement, *, timeout: float) -> bool:
         if placement.execution_id == bad.execution_id:
@@ -401,13 +401,13 @@ def test_one_bad_placement_costs_neither_the_others_nor_the_loop(
     monkeypatch.setattr(lease, "send", send_unless_bad)
     loop.turn()
     loop.turn()
-    assert broker.llen(machine.lane) == 1
+    assert broker.llen(boot.lane) == 1
     assert state_of(acme, good) == ExecutionState.QUEUED
 
 
 def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     loop: LeaseLoop,
     placement: Placement,
@@ -415,7 +415,7 @@ def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
 ) -> None:
     """Or its step would run in a context of its own after the run has ended."""
     run_link(links, placement, "one")
-    context = machine.contexts.get(placement.key)
+    context = boot.contexts.get(placement.key)
     assert context is not None
     assert context.take_claim()  # its own link claims the next step
     with tenant_scope(acme):
@@ -430,11 +430,11 @@ def test_a_cancel_between_the_claim_and_the_joining_of_a_link_waits_for_it(
 
     monkeypatch.setattr(claiming, "claim_step", claim_then_cancel)
     links.begin("two", placement, "two")
-    assert machine.contexts.get(placement.key) is context
+    assert boot.contexts.get(placement.key) is context
     links.run("two", "two", [])
     assert state_of(acme, placement) == ExecutionState.RUNNING
     links.end("two")
     assert (
         state_of(acme, placement) == ExecutionState.SUCCEEDED
     )  # it had ended before it heard of the cancel
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None

@@ -33,7 +33,7 @@ from tests.factories import (
     events_of,
     everything_of,
     let_lapse,
-    make_machine,
+    make_boot,
     make_placed,
     place,
     record,
@@ -48,15 +48,15 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture
-def lost(machine: WorkerBoot) -> WorkerBoot:
+def lost(boot: WorkerBoot) -> WorkerBoot:
     """A second worker, on which acme's runs are; it will lapse."""
-    return make_machine(name="lost@test")
+    return make_boot(name="lost@test")
 
 
-def claimed_run(tenant: TenantRef, machine: WorkerBoot, *keys: str) -> Placement:
-    placement = make_placed(tenant, machine, *keys)
+def claimed_run(tenant: TenantRef, boot: WorkerBoot, *keys: str) -> Placement:
+    placement = make_placed(tenant, boot, *keys)
     with tenant_scope(tenant):
-        claim_step(placement, (keys or ("one",))[0], worker=machine.node_name)
+        claim_step(placement, (keys or ("one",))[0], worker=boot.node_name)
     return placement
 
 
@@ -68,16 +68,16 @@ def known_boots() -> set[object]:
 def lose(tenant: TenantRef, placement: Placement, times: int) -> Placement:
     """Lose the placement's worker again and again at the same step."""
     for number in range(times):
-        let_lapse(machine := make_machine(name=f"lost{number}@test"))
-        placement = place(tenant, placement.execution_id, machine)
+        let_lapse(boot := make_boot(name=f"lost{number}@test"))
+        placement = place(tenant, placement.execution_id, boot)
         with tenant_scope(tenant):
-            claim_step(placement, "one", worker=machine.node_name)
+            claim_step(placement, "one", worker=boot.node_name)
         reap("w2@test")
     return placement
 
 
 def test_a_run_that_loses_worker_after_worker_fails(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot
 ) -> None:
     placement = claimed_run(acme, lost)
     let_lapse(lost)
@@ -92,15 +92,15 @@ def test_a_run_that_loses_worker_after_worker_fails(
 
 
 def test_a_checkpoint_ends_the_row_of_losses(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot
 ) -> None:
     placement = claimed_run(acme, lost)
     let_lapse(lost)
     reap("w2@test")
-    placement = place(acme, placement.execution_id, machine)
+    placement = place(acme, placement.execution_id, boot)
     result = StepResult.succeeded(step="one", attempt=1, output=None)
     with tenant_scope(acme):
-        claim_step(placement, "one", worker=machine.node_name)
+        claim_step(placement, "one", worker=boot.node_name)
         assert run_of(acme, placement.execution_id).losses == 1
         decided = after_step(plan(document()), result, seed=7)
         assert write_checkpoint(placement, record(result), decided)
@@ -108,7 +108,7 @@ def test_a_checkpoint_ends_the_row_of_losses(
 
 
 def test_a_cut_run_goes_back_to_the_queue(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot
 ) -> None:
     placement = claimed_run(acme, lost)
     let_lapse(lost)
@@ -118,7 +118,7 @@ def test_a_cut_run_goes_back_to_the_queue(
     assert (ticket.state, ticket.epoch, ticket.worker_id) == (TicketState.WAITING, 2, None)
     assert run_of(acme, placement.execution_id).state == ExecutionState.QUEUED
     assert steps_of(acme, placement.execution_id) == {"one": "pending", "two": "pending"}
-    assert known_boots() == {machine.id}
+    assert known_boots() == {boot.id}
 
 
 def test_a_run_whose_outcome_is_set_is_closed(acme: TenantRef, lost: WorkerBoot) -> None:
@@ -144,7 +144,7 @@ def test_a_run_that_was_to_be_cancelled_is(acme: TenantRef, lost: WorkerBoot) ->
 
 
 def test_a_cancel_that_comes_while_it_reaps_is_done_at_the_next_time(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placement = claimed_run(acme, lost)
 
@@ -161,29 +161,29 @@ def test_a_cancel_that_comes_while_it_reaps_is_done_at_the_next_time(
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     reap("w2@test")
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
-    assert known_boots() == {machine.id}
+    assert known_boots() == {boot.id}
 
 
 def test_the_lane_of_a_lost_worker_is_deleted(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot, broker: "redis.Redis"
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot, broker: "redis.Redis"
 ) -> None:
-    for host in (machine, lost):
+    for host in (boot, lost):
         assert send(make_placed(acme, host))
     assert broker.llen(lost.lane) == 1
     let_lapse(lost)
     reap("w2@test")
     assert broker.exists(lost.lane) == 0
-    assert broker.llen(machine.lane) == 1
+    assert broker.llen(boot.lane) == 1
 
 
 def test_a_living_worker_is_never_reaped(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot
 ) -> None:
     claimed_run(acme, lost)
     before = everything_of(acme)
     assert reap("w2@test") == 0
     assert everything_of(acme) == before
-    assert known_boots() == {machine.id, lost.id}
+    assert known_boots() == {boot.id, lost.id}
 
 
 def test_twice_is_as_good_as_once(acme: TenantRef, lost: WorkerBoot) -> None:
@@ -196,7 +196,7 @@ def test_twice_is_as_good_as_once(acme: TenantRef, lost: WorkerBoot) -> None:
 
 
 def test_who_comes_second_finds_nothing_and_says_nothing(
-    acme: TenantRef, machine: WorkerBoot, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, lost: WorkerBoot
 ) -> None:
     """Both have seen the lapsed worker, one has already removed it."""
     claimed_run(acme, lost)
@@ -207,14 +207,12 @@ def test_who_comes_second_finds_nothing_and_says_nothing(
     before = everything_of(acme)
     end_boot(seen, PlacementEnd(reason=EndReason.WORKER_LOST, lost=True))
     assert everything_of(acme) == before
-    assert known_boots() == {machine.id}
+    assert known_boots() == {boot.id}
 
 
-def test_in_two_places_at_once_each_placement_ends_once(
-    acme: TenantRef, machine: WorkerBoot
-) -> None:
+def test_in_two_places_at_once_each_placement_ends_once(acme: TenantRef, boot: WorkerBoot) -> None:
     for _ in range(5):
-        lost = make_machine(name="lost@test")
+        lost = make_boot(name="lost@test")
         placements = [claimed_run(acme, lost) for _ in range(3)]
         let_lapse(lost)
         at_once([lambda: reap("w2@test"), lambda: reap("w3@test")])
@@ -224,14 +222,14 @@ def test_in_two_places_at_once_each_placement_ends_once(
             assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
             events = events_of(acme, placement.execution_id)
             assert events.count("placement.lost") == 1
-        assert known_boots() == {machine.id}
+        assert known_boots() == {boot.id}
 
 
 def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
-    acme: TenantRef, machine: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For instance one with sealed values that no key decrypts any more."""
-    bad, good = make_machine(name="bad@test"), make_machine(name="good@test")
+    bad, good = make_boot(name="bad@test"), make_boot(name="good@test")
     unreadable = start(acme, bad, {"guarantee": "at_most_once"}, {})
     others = [claimed_run(acme, bad), claimed_run(acme, good)]
     with tenant_scope(acme):
@@ -251,7 +249,7 @@ def test_a_run_that_cannot_be_settled_is_ended_and_costs_nobody_else_his_end(
     assert ticket_of(unreadable.execution_id) is None
     for other in others:
         assert getattr(ticket_of(other.execution_id), "state", None) == TicketState.WAITING
-    assert known_boots() == {machine.id}
+    assert known_boots() == {boot.id}
 
 
 def test_one_that_cannot_be_ended_at_all_stands_in_nobodys_way(

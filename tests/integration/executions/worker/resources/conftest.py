@@ -8,7 +8,7 @@ from executions.worker.resources import granting
 from isolane.results import Code
 from resources.runtimes.stub import StubBackend, fails, succeeds
 from tenants.scope import TenantRef
-from tests.factories import LEVEL, make_machine
+from tests.factories import LEVEL, make_boot
 from tests.integration.executions.worker.resources.fake_remote import FakeRemote, define, says
 
 
@@ -21,7 +21,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> FakeRemote:
 
 
 @pytest.fixture
-def machine(database: None, acme: TenantRef, globex: TenantRef, remote: FakeRemote) -> WorkerBoot:
+def boot(database: None, acme: TenantRef, globex: TenantRef, remote: FakeRemote) -> WorkerBoot:
     backend = StubBackend(level=LEVEL, script={})
     backend.script = {
         "work": says(backend, ("allocated", 1), ("disposed", 1)),
@@ -35,4 +35,4 @@ def machine(database: None, acme: TenantRef, globex: TenantRef, remote: FakeRemo
     }
     for tenant in (acme, globex):
         define(tenant)
-    return make_machine(backend=backend)
+    return make_boot(backend=backend)

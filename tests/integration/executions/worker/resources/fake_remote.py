@@ -87,10 +87,10 @@ def says(backend: StubBackend, *events: tuple[ResourceEvent, int]) -> Behaviour:
 TMP = {"tmp": {"type": "cache", "definition": "scratch"}}
 
 
-def begin(tenant: TenantRef, machine: WorkerBoot, *uses: str, **fields: Any) -> Placement:
+def begin(tenant: TenantRef, boot: WorkerBoot, *uses: str, **fields: Any) -> Placement:
     """A placed run of steps that use these nodes, with the resource `tmp` unless said otherwise."""
     steps = [{"uses": node} for node in uses]
-    return start(tenant, machine, *steps, resources=fields.pop("resources", TMP), **fields)
+    return start(tenant, boot, *steps, resources=fields.pop("resources", TMP), **fields)
 
 
 def records(tenant: TenantRef) -> list[tuple[str, str, int]]:

@@ -36,13 +36,13 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_a_remote_server_that_is_away_fails_the_step_and_leaves_nothing(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     remote.away = True
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")
-    assert backend_of(machine).runtimes == []
+    assert backend_of(boot).runtimes == []
     assert step_of(acme, placement.execution_id, "s1").code == Code.RESOURCE_ERROR
     remote.away = False
     with platform_scope():
@@ -53,7 +53,7 @@ def test_a_remote_server_that_is_away_fails_the_step_and_leaves_nothing(
 
 def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
@@ -61,21 +61,21 @@ def test_a_database_that_is_away_while_a_context_opens_fails_nothing(
     def away(*_: object) -> None:
         raise OperationalError("gone")
 
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     monkeypatch.setattr(granting, "commit_issue", away)
     with pytest.raises(OperationalError):
         links.begin("s1", placement, "s1")
     with pytest.raises(Ignore):
         links.run("s1", "s1", [])
     links.end("s1")
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None
     assert step_of(acme, placement.execution_id, "s1").code == ""
     assert (remote.seen, records(acme)) == ([], [])
 
 
 def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
@@ -84,19 +84,19 @@ def test_an_issuer_of_others_that_breaks_fails_the_step_without_its_words(
         raise KeyError("a secret, perhaps")
 
     monkeypatch.setattr(remote, "plan", breaks)
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     with pytest.raises(StepFailed, match=Code.UNKNOWN_ERROR):
         run_link(links, placement, "s1")
     assert "perhaps" not in step_of(acme, placement.execution_id, "s1").message
 
 
 def test_what_was_certainly_not_made_is_not_revoked(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     define(acme, "other")
     remote.unreachable = "other"
     both = {**TMP, "next": {"type": "cache", "definition": "other"}}
-    placement = begin(acme, machine, "work", resources=both)
+    placement = begin(acme, boot, "work", resources=both)
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")
     # Of two, the first could not even be asked for: so neither was made.
@@ -115,15 +115,13 @@ def test_what_was_certainly_not_made_is_not_revoked(
 )
 def test_a_definition_that_no_longer_fits_fails_the_step(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     change: dict[str, str] | None,
     reason: str,
 ) -> None:
-    placement = begin(
-        acme, machine, "work", resources={"tmp": {**TMP["tmp"], "scope": "execution"}}
-    )
+    placement = begin(acme, boot, "work", resources={"tmp": {**TMP["tmp"], "scope": "execution"}})
     with tenant_scope(acme):
         found = ResourceDefinition.objects.filter(name="scratch")
         found.update(**change) if change else found.delete()
@@ -135,12 +133,12 @@ def test_a_definition_that_no_longer_fits_fails_the_step(
 
 
 def test_names_of_one_definition_are_issued_once(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
     twice = {**TMP, "again": {**TMP["tmp"], "scope": "step"}}
-    drive(acme, links, begin(acme, machine, "work", resources=twice))
+    drive(acme, links, begin(acme, boot, "work", resources=twice))
     assert remote.seen == ["issue", "revoke"]
-    grants = backend_of(machine).runtimes[0].grants
+    grants = backend_of(boot).runtimes[0].grants
     assert [(grant.name, grant.scope) for grant in grants] == [
         ("again", "step"),
         ("tmp", "execution"),
@@ -150,7 +148,7 @@ def test_names_of_one_definition_are_issued_once(
 
 def test_secrets_are_resolved_for_declared_resources_only(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
@@ -167,19 +165,19 @@ def test_secrets_are_resolved_for_declared_resources_only(
         return dict.fromkeys(refs, "resolved-secret")
 
     monkeypatch.setattr("resources.services.secrets.resolve", resolve)
-    drive(acme, links, begin(acme, machine, "work"))
+    drive(acme, links, begin(acme, boot, "work"))
     assert asked == ["env:MINE"]
 
 
 def test_a_retry_asks_the_remote_server_when_its_time_has_come(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     step = {"uses": "work", "on_failure": "retry", "retry": {"attempts": 2}}
-    placement = start(acme, machine, step, resources=TMP)
+    placement = start(acme, boot, step, resources=TMP)
     remote.away = True
     run_link(links, placement, "s1")
     assert remote.seen == ["issue", "revoke"]
@@ -203,12 +201,12 @@ def test_a_retry_asks_the_remote_server_when_its_time_has_come(
 
 def test_a_cancel_while_it_is_granted_cancels_the_run(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     credentials = remote.plan
 
     def cancelling(request: ResourceRequest) -> Sequence[Credential]:
@@ -219,36 +217,36 @@ def test_a_cancel_while_it_is_granted_cancels_the_run(
     monkeypatch.setattr(remote, "plan", cancelling)
     with pytest.raises(Ignore):
         run_link(links, placement, "s1")
-    assert (remote.seen, backend_of(machine).runs) == ([], [])
-    LeaseLoop(machine).turn()
+    assert (remote.seen, backend_of(boot).runs) == ([], [])
+    LeaseLoop(boot).turn()
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
 
 
 def test_a_worker_that_was_fenced_while_it_granted_begins_no_step(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     issue = remote.issue
 
     def slowly(request: ResourceRequest, credentials: Sequence[Credential]) -> Grant:
-        machine.renewed_at -= machine.clocks.self_fence
-        kill_runtimes(machine)
+        boot.renewed_at -= boot.clocks.self_fence
+        kill_runtimes(boot)
         return issue(request, credentials)
 
     monkeypatch.setattr(remote, "issue", slowly)
     with pytest.raises(Ignore):
         run_link(links, placement, "s1")
-    assert backend_of(machine).runs == []
+    assert backend_of(boot).runs == []
     assert remote.there == set()
 
 
 def test_an_issuer_that_plans_one_name_twice_is_refused_before_anything_is_made(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
@@ -257,7 +255,7 @@ def test_an_issuer_that_plans_one_name_twice_is_refused_before_anything_is_made(
     monkeypatch.setattr(
         remote, "plan", lambda request: [*credentials(request), *credentials(request)]
     )
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     with pytest.raises(StepFailed, match=Code.RESOURCE_ERROR):
         run_link(links, placement, "s1")
     assert (remote.seen, issued(), records(acme)) == ([], 0, [])

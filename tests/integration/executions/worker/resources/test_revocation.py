@@ -29,11 +29,11 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_what_is_issued_is_granted_used_and_revoked(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "use", "close")
+    placement = begin(acme, boot, "open", "use", "close")
     run_link(links, placement, "s1")
-    (grant,) = backend_of(machine).runtimes[0].grants
+    (grant,) = backend_of(boot).runtimes[0].grants
     assert (grant.name, grant.scope, grant.secrets) == (
         "tmp",
         "execution",
@@ -49,9 +49,9 @@ def test_what_is_issued_is_granted_used_and_revoked(
 
 
 def test_two_tenants_have_their_own_ledgers(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
+    ours, theirs = begin(acme, boot, "open", "rest"), begin(globex, boot, "open", "rest")
     run_link(links, ours, "s1")
     run_link(links, theirs, "s1")
     assert len(remote.there) == 2
@@ -66,7 +66,7 @@ def test_two_tenants_have_their_own_ledgers(
 
 def test_nothing_exists_before_the_ledger_says_so(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
@@ -79,22 +79,22 @@ def test_nothing_exists_before_the_ledger_says_so(
         return issue(*args)
 
     monkeypatch.setattr(remote, "issue", looking)
-    drive(acme, links, begin(acme, machine, "work"))
+    drive(acme, links, begin(acme, boot, "work"))
     assert seen == [(1, [("cache.user", "", 1)])]
 
 
 def test_a_run_without_resources_has_no_ledger(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = start(acme, machine, {"uses": "break", "on_failure": "continue"}, {"uses": "break"})
+    placement = start(acme, boot, {"uses": "break", "on_failure": "continue"}, {"uses": "break"})
     drive(acme, links, placement)
     assert (remote.seen, records(acme)) == ([], [])
 
 
 def test_a_failure_disposes_as_a_success_does(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    run = drive(acme, links, begin(acme, machine, "open", "break"))
+    run = drive(acme, links, begin(acme, boot, "open", "break"))
     assert run.state == ExecutionState.FAILED
     assert (remote.there, issued()) == (set(), 0)
     # The stub's runtime closes without a word of its handles: they went with it.
@@ -102,10 +102,10 @@ def test_a_failure_disposes_as_a_success_does(
 
 
 def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "work")
-    backend = backend_of(machine)
+    placement = begin(acme, boot, "open", "work")
+    backend = backend_of(boot)
 
     def dies(run: Any, cancelled: Any, on_frame: Any) -> Any:
         backend.runtimes[-1].kill()
@@ -128,9 +128,9 @@ def test_a_runtime_that_dies_is_followed_by_a_context_of_its_own(
 
 
 def test_a_cancelled_run_is_issued_nothing_more(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="tests")
     with pytest.raises(Ignore):
@@ -140,18 +140,18 @@ def test_a_cancelled_run_is_issued_nothing_more(
 
 def test_a_run_is_terminal_only_when_its_resources_are_gone(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    placement = begin(acme, machine, "work")
+    placement = begin(acme, boot, "work")
     order: list[str] = []
     revoke = remote.revoke
 
     def revoking(credential: Any) -> None:
         order.append(run_of(acme, placement.execution_id).state)
-        assert backend_of(machine).runtimes[0].alive is False
+        assert backend_of(boot).runtimes[0].alive is False
         revoke(credential)
 
     monkeypatch.setattr(remote, "revoke", revoking)
@@ -160,18 +160,18 @@ def test_a_run_is_terminal_only_when_its_resources_are_gone(
 
 
 def test_a_late_close_of_an_old_placement_touches_nothing_of_the_new_one(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "open", "close")
+    placement = begin(acme, boot, "open", "open", "close")
     run_link(links, placement, "s1")
-    old = machine.contexts.get(placement.key)
+    old = boot.contexts.get(placement.key)
     assert old is not None
     new = replace(placement, epoch=2)
     with tenant_scope(acme):
         assert restart(placement, reason=EndReason.WORKER_STOPPED) == 2
     run_link(links, new, "s2")
     assert f"{placement.execution_id}/2/scratch" in remote.there
-    machine.contexts.abandon(old)
-    close_context(machine, old)
+    boot.contexts.abandon(old)
+    close_context(boot, old)
     assert remote.there == {f"{placement.execution_id}/2/scratch"}
     assert ("cache.user", "", 2) in records(acme)

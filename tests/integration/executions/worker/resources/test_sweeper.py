@@ -29,9 +29,9 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_a_remote_server_that_is_away_at_the_end_is_swept_later(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "close")
+    placement = begin(acme, boot, "open", "close")
     run_link(links, placement, "s1")
     remote.away = True
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
@@ -51,7 +51,7 @@ def test_a_remote_server_that_is_away_at_the_end_is_swept_later(
 
 def test_every_line_that_is_written_meanwhile_carries_both_ids(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     lines: Lines,
@@ -59,7 +59,7 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level(logging.INFO, logger="executions.worker.loops.sweeper")
-    placement = begin(acme, machine, "open", "close")
+    placement = begin(acme, boot, "open", "close")
     run_link(links, placement, "s1")
     remote.away = True
     drive(acme, links, placement)
@@ -81,9 +81,9 @@ def test_every_line_that_is_written_meanwhile_carries_both_ids(
 
 
 def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "close")
+    placement = begin(acme, boot, "open", "close")
     run_link(links, placement, "s1")
     remote.key = "changed while the run went on"
     drive(acme, links, placement)
@@ -93,11 +93,11 @@ def test_what_was_issued_under_an_old_key_is_revoked_with_the_new_one(
 
 
 def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "close")
+    placement = begin(acme, boot, "open", "close")
     run_link(links, placement, "s1")
-    let_lapse(machine)
+    let_lapse(boot)
     assert sweep() == 0  # while it is placed it is not the sweeper's
     reap("w2@test")
     assert records(acme) == [("cache.user", "", 1), ("cache", "swept", 1)]
@@ -108,11 +108,11 @@ def test_what_a_lost_worker_left_is_swept_under_its_own_epoch(
 
 
 def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "close")
+    placement = begin(acme, boot, "open", "close")
     run_link(links, placement, "s1")
-    let_lapse(machine)
+    let_lapse(boot)
     reap("w2@test")
     sweep()
     remote.there.add(f"{placement.execution_id}/1/scratch")  # made after it was revoked
@@ -123,20 +123,20 @@ def test_a_stopped_worker_that_issues_late_is_swept_a_second_time(
 
 
 def left_by_a_lost_worker(
-    machine: WorkerBoot, links: LinkRunner, *runs: tuple[TenantRef, Placement]
+    boot: WorkerBoot, links: LinkRunner, *runs: tuple[TenantRef, Placement]
 ) -> None:
     for _, placement in runs:
         run_link(links, placement, "s1")
-    let_lapse(machine)
+    let_lapse(boot)
     reap("w2@test")
 
 
 def test_what_one_issuer_gets_wrong_stops_no_other(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote,
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    ours, theirs = begin(acme, machine, "open", "rest"), begin(globex, machine, "open", "rest")
-    left_by_a_lost_worker(machine, links, (acme, ours), (globex, theirs))
+    ours, theirs = begin(acme, boot, "open", "rest"), begin(globex, boot, "open", "rest")
+    left_by_a_lost_worker(boot, links, (acme, ours), (globex, theirs))
     revoke = remote.revoke
 
     def breaks(credential: Credential) -> None:
@@ -153,10 +153,10 @@ def test_what_one_issuer_gets_wrong_stops_no_other(
 
 
 def test_a_remote_server_that_does_not_answer_is_asked_once_a_turn(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    runs = [(acme, begin(acme, machine, "open", "rest")) for _ in range(3)]
-    left_by_a_lost_worker(machine, links, *runs)
+    runs = [(acme, begin(acme, boot, "open", "rest")) for _ in range(3)]
+    left_by_a_lost_worker(boot, links, *runs)
     remote.away, remote.seen = True, []
     assert sweep() == 3
     assert remote.seen == ["revoke"]
@@ -169,10 +169,10 @@ def test_a_remote_server_that_does_not_answer_is_asked_once_a_turn(
 
 
 def test_a_definition_that_points_elsewhere_by_now_is_no_place_to_revoke_at(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "rest")
-    left_by_a_lost_worker(machine, links, (acme, placement))
+    placement = begin(acme, boot, "open", "rest")
+    left_by_a_lost_worker(boot, links, (acme, placement))
     remote.host = "the new server"
     assert sweep() == 1
     assert remote.there == {f"{placement.execution_id}/1/scratch"}
@@ -180,10 +180,10 @@ def test_a_definition_that_points_elsewhere_by_now_is_no_place_to_revoke_at(
 
 
 def test_a_repeated_statement_keeps_the_second_look(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "open", "rest")
-    left_by_a_lost_worker(machine, links, (acme, placement))
+    placement = begin(acme, boot, "open", "rest")
+    left_by_a_lost_worker(boot, links, (acme, placement))
     with platform_scope():
         (row,) = due_for_sweep()
     with tenant_scope(acme):

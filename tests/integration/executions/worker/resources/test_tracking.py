@@ -25,9 +25,9 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 
 def test_an_output_with_an_injected_secret_is_refused_and_not_stored(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, remote: FakeRemote
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, remote: FakeRemote
 ) -> None:
-    placement = begin(acme, machine, "leak")
+    placement = begin(acme, boot, "leak")
     with pytest.raises(StepFailed, match=Code.POLICY_VIOLATION):
         run_link(links, placement, "s1")
     step = step_of(acme, placement.execution_id, "s1")
@@ -37,18 +37,18 @@ def test_an_output_with_an_injected_secret_is_refused_and_not_stored(
 
 
 def test_a_runtime_that_tells_of_handles_it_does_not_have_is_not_believed(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = begin(acme, machine, "forge")
+    placement = begin(acme, boot, "forge")
     with pytest.raises(StepFailed):
         run_link(links, placement, "s1")
     assert ("cache", "disposed", 1) not in records(acme)
 
 
 def test_every_event_is_a_line_with_both_ids(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, caplog: pytest.LogCaptureFixture
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
-    placement = begin(acme, machine, "open", "use", "close")
+    placement = begin(acme, boot, "open", "use", "close")
     with caplog.at_level(logging.INFO, logger="executions.worker.resources.tracking"):
         drive(acme, links, placement)
     told = [
@@ -72,14 +72,14 @@ def test_every_event_is_a_line_with_both_ids(
 
 def test_a_disposal_that_fails_is_a_warning_with_both_ids(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     remote: FakeRemote,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    placement = begin(acme, machine, "open", "rest")
+    placement = begin(acme, boot, "open", "rest")
     run_link(links, placement, "s1")
-    backend_of(machine).runtimes[-1].on_resource(
+    backend_of(boot).runtimes[-1].on_resource(
         Resource(event="disposed", name="tmp", resource_id=handle(1, epoch=1), error="it hangs")
     )
     remote.away = True
@@ -96,7 +96,7 @@ def test_a_disposal_that_fails_is_a_warning_with_both_ids(
 
 
 def test_every_line_of_a_link_carries_both_ids_whoever_writes_it(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
     lines: list[dict[str, Any]] = []
 
@@ -105,9 +105,9 @@ def test_every_line_of_a_link_carries_both_ids_whoever_writes_it(
         lines.append(json.loads(JsonFormatter().format(record)))
         return StepResult.succeeded(step="s1", attempt=1, output=None)
 
-    backend = backend_of(machine)
+    backend = backend_of(boot)
     backend.script = {**backend.script, "rest": library}
-    placement = begin(acme, machine, "rest")
+    placement = begin(acme, boot, "rest")
     run_link(links, placement, "s1")
     library()
     inside, outside = lines

@@ -14,7 +14,7 @@ from foundation.errors import Conflict, Forbidden, InvalidInput, NotFound, Unaut
 from tenants.roles import Role
 from tenants.scope import TenantRef, tenant_scope
 from tests.factories import everything_of, place, step_of
-from tests.integration.executions.api.questions import STEPS, ask, asking_machine
+from tests.integration.executions.api.questions import STEPS, ask, asking_boot
 from tests.integration.executions.worker.driving import drive
 from tests.integration.orchestrator.cli.conftest import Isolane
 from tests.integration.orchestrator.cli.test_runs import key_of
@@ -23,16 +23,16 @@ PROMPT = "Pay [red]12[/red]?\x1b[2J"
 
 
 @pytest.fixture
-def machine(database: None, broker: "redis.Redis") -> WorkerBoot:
+def boot(database: None, broker: "redis.Redis") -> WorkerBoot:
     """A worker whose nodes ask."""
-    return asking_machine()
+    return asking_boot()
 
 
 @pytest.fixture
-def asked(machine: WorkerBoot, acme: TenantRef, globex: TenantRef) -> str:
+def asked(boot: WorkerBoot, acme: TenantRef, globex: TenantRef) -> str:
     """A run of acme that asks what might steer a terminal; one of globex asks, too."""
-    ask(globex, machine)
-    return ask(acme, machine, steps=[{**STEPS[0], "with": {"prompt": PROMPT}}, STEPS[1]])
+    ask(globex, boot)
+    return ask(acme, boot, steps=[{**STEPS[0], "with": {"prompt": PROMPT}}, STEPS[1]])
 
 
 def state_of(tenant: TenantRef, run: str) -> str:
@@ -41,7 +41,7 @@ def state_of(tenant: TenantRef, run: str) -> str:
 
 
 def test_open_questions_are_listed_with_a_key(
-    isolane: Isolane, asked: str, machine: WorkerBoot, acme: TenantRef, globex: TenantRef
+    isolane: Isolane, asked: str, boot: WorkerBoot, acme: TenantRef, globex: TenantRef
 ) -> None:
     listing = ("approvals", "list", "--tenant", "acme", "--api-key", key_of(acme))
     shown = isolane(*listing)
@@ -50,7 +50,7 @@ def test_open_questions_are_listed_with_a_key(
         asked, "1", "payments", "approve", r"Pay [red]12[/red]?\u001b[2J", "open",
     ]  # fmt: skip
     assert shown.stderr == ""
-    other = ask(acme, machine)
+    other = ask(acme, boot)
     bodies = [json.loads(line) for line in isolane(*listing, "--json").stdout.splitlines()]
     assert [(body["execution"], body["prompt"]) for body in bodies] == [
         (other, "Pay?"),
@@ -166,19 +166,19 @@ def test_another_tenants_question_is_not_found_and_the_attempt_is_logged(
 
 def test_a_run_that_is_followed_says_once_that_it_asks_and_goes_on_when_it_is_answered(
     isolane: Isolane,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     acme: TenantRef,
     globex: TenantRef,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ask(acme, machine)  # publishes the blueprint
-    links, looks = LinkRunner(machine), iter(range(100))
+    ask(acme, boot)  # publishes the blueprint
+    links, looks = LinkRunner(boot), iter(range(100))
 
     def go_on(**_: object) -> None:
         with tenant_scope(acme):
             run = Execution.objects.latest("created_at")
         if run.state == "queued":
-            drive(acme, links, place(acme, run.id, machine))
+            drive(acme, links, place(acme, run.id, boot))
 
     def look(_seconds: float) -> None:
         if next(looks) == 1:  # asked, and looked at once more

@@ -12,7 +12,7 @@ from resources.selectors import definition
 from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope, tenant_scope
-from tests.factories import make_machine
+from tests.factories import make_boot
 from tests.integration.orchestrator.cli.conftest import Isolane
 from tests.integration.resources.definitions import define
 
@@ -35,7 +35,7 @@ def test_without_a_run_cache_neither(isolane: Isolane, settings: Any) -> None:
 
 
 def test_levels_that_a_tenant_cannot_have_are_told_with_the_reason(acme: TenantRef) -> None:
-    make_machine()
+    make_boot()
     levels = levels_of(acme)
     assert [level for level, reason in levels.items() if not reason] == [Isolation.SHARED]
     assert levels[Isolation.DOCKER] == "no worker offers it; offered are shared"
@@ -45,10 +45,10 @@ def test_levels_that_a_tenant_cannot_have_are_told_with_the_reason(acme: TenantR
 
 
 def test_a_level_that_would_become_a_stricter_one_is_not_tested_as_itself(acme: TenantRef) -> None:
-    machine = make_machine()
+    boot = make_boot()
     with platform_scope():
         Tenant.objects.filter(pk=acme.id).update(required_isolation=Isolation.PROCESS)
-        Worker.objects.filter(boot=machine.id).update(isolation_levels=["shared", "process"])
+        Worker.objects.filter(boot=boot.id).update(isolation_levels=["shared", "process"])
     levels = levels_of(acme)
     assert levels[Isolation.PROCESS] == ""
     assert levels[Isolation.SHARED] == "it would get process: the tenant requires it"

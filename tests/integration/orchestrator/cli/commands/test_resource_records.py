@@ -7,7 +7,7 @@ import pytest
 from executions.models import Execution, ResourceRecord
 from executions.states import ExecutionState
 from tenants.scope import TenantRef, tenant_scope
-from tests.factories import make_machine, make_run
+from tests.factories import make_boot, make_run
 from tests.integration.orchestrator.cli.conftest import Isolane
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -16,7 +16,7 @@ STEERING = "\x1b[2J[/red]"  # for the terminal, and for what draws tables
 
 @pytest.mark.parametrize("field", ["resource_id", "type", "definition", "step", "error"])
 def test_what_others_wrote_is_shown_as_text(isolane: Isolane, acme: TenantRef, field: str) -> None:
-    make_machine()
+    make_boot()
     run = make_run(acme)
     said = {"resource_id": "database_1", "type": "database", "definition": "d", "step": "one"}
     with tenant_scope(acme):

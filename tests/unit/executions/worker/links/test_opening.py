@@ -22,7 +22,7 @@ SECONDS = 60.0
 
 
 @pytest.fixture
-def machine() -> WorkerBoot:
+def boot() -> WorkerBoot:
     return WorkerBoot(
         node_name="w", capacity=1, backends={LEVEL: StubBackend(level=LEVEL, script={})}
     )
@@ -46,15 +46,15 @@ def raising(error: Exception) -> Callable[..., None]:
     return fail
 
 
-def refused(machine: WorkerBoot, context: OpenContext) -> Failure:
+def refused(boot: WorkerBoot, context: OpenContext) -> Failure:
     """Open it; the failure of its step."""
-    failure = open_context(machine, context, SECONDS)
+    failure = open_context(boot, context, SECONDS)
     assert failure is not None
     return failure
 
 
 def test_a_runtime_is_started_for_the_placement_and_opened(
-    machine: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[StubRuntime] = []
 
@@ -62,8 +62,8 @@ def test_a_runtime_is_started_for_the_placement_and_opened(
         opened.append(runtime)
 
     monkeypatch.setattr(StubRuntime, "open", note)
-    assert open_context(machine, context, SECONDS) is None
-    (runtime,) = backend_of(machine).runtimes
+    assert open_context(boot, context, SECONDS) is None
+    (runtime,) = backend_of(boot).runtimes
     assert context.runtime is runtime
     assert opened == [runtime]
     assert runtime.placement is context.placement
@@ -71,14 +71,14 @@ def test_a_runtime_is_started_for_the_placement_and_opened(
     assert not context.lost
 
 
-def test_the_second_link_finds_it_open(machine: WorkerBoot, context: OpenContext) -> None:
-    open_context(machine, context, SECONDS)
-    assert open_context(machine, context, SECONDS) is None
-    assert len(backend_of(machine).runtimes) == 1
+def test_the_second_link_finds_it_open(boot: WorkerBoot, context: OpenContext) -> None:
+    open_context(boot, context, SECONDS)
+    assert open_context(boot, context, SECONDS) is None
+    assert len(backend_of(boot).runtimes) == 1
 
 
 def test_grants_know_how_long_the_run_may_last(
-    machine: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
 
@@ -87,28 +87,28 @@ def test_grants_know_how_long_the_run_may_last(
         return ()
 
     monkeypatch.setattr(opening, "grant_resources", grant)
-    open_context(machine, context, SECONDS)
+    open_context(boot, context, SECONDS)
     assert asked == [SECONDS]
 
 
 def test_with_a_lease_that_is_not_fresh_any_more_it_is_lost_before_it_opens(
-    machine: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StubRuntime, "open", raising(AssertionError("opened")))
-    machine.renewed_at -= machine.clocks.self_fence
-    assert open_context(machine, context, SECONDS) is None
+    boot.renewed_at -= boot.clocks.self_fence
+    assert open_context(boot, context, SECONDS) is None
     assert context.lost
     assert context.has_runtime  # and is closed with the context
 
 
 def test_a_runtime_that_does_not_start_fails_the_step_without_its_reason(
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     context: OpenContext,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(backend_of(machine), "start", raising(RuntimeStartError("/no/python")))
-    failure = refused(machine, context)
+    monkeypatch.setattr(backend_of(boot), "start", raising(RuntimeStartError("/no/python")))
+    failure = refused(boot, context)
     assert failure.code == Code.RESOURCE_ERROR
     assert "/no/python" not in failure.message
     assert [record.getMessage() for record in caplog.records] == ["runtime not started: /no/python"]
@@ -117,57 +117,57 @@ def test_a_runtime_that_does_not_start_fails_the_step_without_its_reason(
 
 @pytest.mark.parametrize("ended_by_watchdog", [True, False])
 def test_a_runtime_that_dies_while_it_opens_is_lost_only_if_the_lease_was(
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     context: OpenContext,
     monkeypatch: pytest.MonkeyPatch,
     ended_by_watchdog: bool,
 ) -> None:
     monkeypatch.setattr(StubRuntime, "open", raising(RuntimeStartError("it died")))
     monkeypatch.setattr(StubRuntime, "lost", ended_by_watchdog)
-    failure = open_context(machine, context, SECONDS)
+    failure = open_context(boot, context, SECONDS)
     assert (failure is None, context.lost) == (ended_by_watchdog, ended_by_watchdog)
     assert context.has_runtime
 
 
 def test_a_resource_that_is_not_granted_fails_the_step_with_its_reason(
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     context: OpenContext,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     denied = ResourceNotGranted(Code.POLICY_VIOLATION, "not this one")
     monkeypatch.setattr(opening, "grant_resources", raising(denied))
-    assert refused(machine, context) == Failure(code=Code.POLICY_VIOLATION, message="not this one")
+    assert refused(boot, context) == Failure(code=Code.POLICY_VIOLATION, message="not this one")
     (line,) = caplog.records
     assert (line.levelno, line.__dict__["event"]) == (logging.WARNING, "RESOURCE_NOT_GRANTED")
     assert not context.has_runtime
 
 
 def test_a_placement_that_is_over_is_lost_and_no_failure(
-    machine: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "grant_resources", raising(PlacementOver()))
-    assert open_context(machine, context, SECONDS) is None
+    assert open_context(boot, context, SECONDS) is None
     assert context.lost
 
 
 def test_a_database_that_does_not_answer_loses_it_and_raises(
-    machine: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
+    boot: WorkerBoot, context: OpenContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "grant_resources", raising(OperationalError("away")))
     with pytest.raises(OperationalError):
-        open_context(machine, context, SECONDS)
+        open_context(boot, context, SECONDS)
     assert context.lost
 
 
 def test_a_fault_of_an_issuer_fails_the_step(
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     context: OpenContext,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(opening, "grant_resources", raising(ZeroDivisionError("secret text")))
-    failure = refused(machine, context)
+    failure = refused(boot, context)
     assert failure.code == Code.UNKNOWN_ERROR
     assert "secret text" not in failure.message
     assert [record.__dict__["event"] for record in caplog.records] == ["CONTEXT_NOT_OPENED"]

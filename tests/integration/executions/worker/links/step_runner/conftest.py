@@ -6,16 +6,16 @@ from executions.worker.boot import WorkerBoot
 from isolane.protocol import NodeDescription
 from isolane.results import RETRY_BASE_MS
 from resources.runtimes.stub import succeeds
-from tests.factories import make_machine
+from tests.factories import make_boot
 
 NODES = ("work", "flaky", "rescue", "pure")
 
 
 @pytest.fixture
-def machine(database: None) -> WorkerBoot:
+def boot(database: None) -> WorkerBoot:
     """All of its nodes succeed until a test says otherwise."""
     pure = NodeDescription(name="pure", parameters={}, idempotent=True, deterministic=True)
-    return make_machine(
+    return make_boot(
         script={name: succeeds({"n": 1}) for name in NODES}, descriptions={"pure": pure}
     )
 

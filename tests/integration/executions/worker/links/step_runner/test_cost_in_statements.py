@@ -24,10 +24,10 @@ pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
 @pytest.fixture(autouse=True)
-def _warm(acme: TenantRef, machine: WorkerBoot, links: LinkRunner, neighbour: None) -> None:
+def _warm(acme: TenantRef, boot: WorkerBoot, links: LinkRunner, neighbour: None) -> None:
     """A run before: the connection is open, and what is remembered per process is known."""
     for express in (False, True):
-        drive(acme, links, start(acme, machine, *[{}] * STEPS, express=express))
+        drive(acme, links, start(acme, boot, *[{}] * STEPS, express=express))
 
 
 def submit_flow(tenant: TenantRef) -> UUID:
@@ -51,9 +51,9 @@ def assert_few(statements: "Counter[str]") -> None:
 
 @pytest.mark.parametrize("express", [False, True])
 def test_a_run_from_its_placement_to_its_close(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, superuser: Server, express: bool
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, superuser: Server, express: bool
 ) -> None:
-    placement = start(acme, machine, *[{}] * STEPS, express=express)
+    placement = start(acme, boot, *[{}] * STEPS, express=express)
     with counted(superuser) as statements:
         for number in range(1, 2 if express else STEPS + 1):
             run_link(links, placement, f"s{number}")
@@ -62,21 +62,21 @@ def test_a_run_from_its_placement_to_its_close(
 
 
 def test_a_run_that_lets_the_next_one_in(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, superuser: Server
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, superuser: Server
 ) -> None:
     """As it is when runs wait: the end of each places and sends another."""
     set_quota(acme, 1)
-    placement = start(acme, machine, *[{}] * STEPS)
+    placement = start(acme, boot, *[{}] * STEPS)
     following = submit_flow(acme)
     with counted(superuser) as statements:
         for number in range(1, STEPS + 1):
             run_link(links, placement, f"s{number}")
-    assert following in held_by(machine)
+    assert following in held_by(boot)
     assert_few(statements)
 
 
 def test_a_submission_and_its_placement(
-    acme: TenantRef, machine: WorkerBoot, superuser: Server
+    acme: TenantRef, boot: WorkerBoot, superuser: Server
 ) -> None:
     with counted(superuser) as submission:
         run = submit_flow(acme)
@@ -84,5 +84,5 @@ def test_a_submission_and_its_placement(
     assert submission.total() <= 8, listed(submission)
     with counted(superuser) as placement:
         admit_and_send()
-    assert run in held_by(machine)
+    assert run in held_by(boot)
     assert placement.total() <= 9, listed(placement)

@@ -24,7 +24,7 @@ from tests.factories import (
     events_of,
     held_by,
     let_lapse,
-    make_machine,
+    make_boot,
     place,
     run_of,
     start,
@@ -57,25 +57,25 @@ RETRIED = {"uses": "flaky", "on_failure": "retry"}
 # --- while a backoff is waited for, context open
 @pytest.fixture
 def waiting(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Placement, "Future[bool]"]:
     """A link that waits for half a minute before its step's second attempt."""
     monkeypatch.setattr("isolane.results.RETRY_BASE_MS", {Code.TRANSIENT_ERROR: 20_000})
-    script(machine, flaky=in_turn(TRANSIENT, succeeds(2)))
-    placement = start(acme, machine, RETRIED, {})
+    script(boot, flaky=in_turn(TRANSIENT, succeeds(2)))
+    placement = start(acme, boot, RETRIED, {})
     link = in_thread(lambda: run_link(links, placement, "s1"))
     wait_for(lambda: step_of(acme, placement.execution_id, "s1").state == "retrying", "the backoff")
-    assert placement.execution_id in held_by(machine)
+    assert placement.execution_id in held_by(boot)
     return placement, link
 
 
 def test_a_cancel_ends_a_backoff_at_once(
-    acme: TenantRef, machine: WorkerBoot, waiting: tuple[Placement, "Future[bool]"]
+    acme: TenantRef, boot: WorkerBoot, waiting: tuple[Placement, "Future[bool]"]
 ) -> None:
     placement, link = waiting
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
-    LeaseLoop(machine).turn()
+    LeaseLoop(boot).turn()
     with pytest.raises(StepFailed, match="CANCELLED"):
         link.result(timeout=5)
     run = run_of(acme, placement.execution_id)
@@ -83,22 +83,22 @@ def test_a_cancel_ends_a_backoff_at_once(
     assert steps_of(acme, placement.execution_id) == {"s1": "cancelled", "s2": "cancelled"}
     assert events_of(acme, placement.execution_id)[-2:] == ["step.cancelled", "execution.cancelled"]
     assert ticket_of(placement.execution_id) is None
-    assert epochs_closed(machine, placement) == [1]
-    assert len(runs_of(machine, placement)) == 1
+    assert epochs_closed(boot, placement) == [1]
+    assert len(runs_of(boot, placement)) == 1
 
 
 def test_a_drain_ends_a_backoff_and_its_time_stays(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     waiting: tuple[Placement, "Future[bool]"],
 ) -> None:
     placement, link = waiting
     before = step_of(acme, placement.execution_id, "s1")
-    machine.draining.set()
+    boot.draining.set()
     with pytest.raises(Ignore):
         link.result(timeout=5)
-    LeaseLoop(machine).turn()
+    LeaseLoop(boot).turn()
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
     assert (ticket.state, ticket.epoch) == (TicketState.WAITING, 2)
@@ -109,25 +109,25 @@ def test_a_drain_ends_a_backoff_and_its_time_stays(
 
 
 def test_a_lost_placement_ends_a_backoff_and_writes_nothing(
-    acme: TenantRef, machine: WorkerBoot, waiting: tuple[Placement, "Future[bool]"]
+    acme: TenantRef, boot: WorkerBoot, waiting: tuple[Placement, "Future[bool]"]
 ) -> None:
     placement, link = waiting
-    context = machine.contexts.get(placement.key)
+    context = boot.contexts.get(placement.key)
     assert context is not None
     context.lose()
     with pytest.raises(Ignore):
         link.result(timeout=5)
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None
 
 
 # --- while a recovery runs
 def test_a_run_that_is_cancelled_while_it_recovers_says_so(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=fails(Code.UNKNOWN_ERROR), rescue=fails(Code.CANCELLED, "stopped"))
+    script(boot, flaky=fails(Code.UNKNOWN_ERROR), rescue=fails(Code.CANCELLED, "stopped"))
     step = {"uses": "flaky", "on_failure": "recover", "recover": RESCUE}
-    placement = start(acme, machine, step, {})
+    placement = start(acme, boot, step, {})
     run = drive(acme, links, placement)
     assert (run.state, run.code) == ("cancelled", "CANCELLED")
 
@@ -148,7 +148,7 @@ def test_a_run_that_is_cancelled_while_it_recovers_says_so(
 @pytest.mark.parametrize("express", [False, True])
 def test_a_runtime_that_dies_is_followed_by_another_in_the_same_slot(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     broker: "redis.Redis",
     mode: dict[str, Any],
@@ -156,46 +156,46 @@ def test_a_runtime_that_dies_is_followed_by_another_in_the_same_slot(
     uses: list[str],
     express: bool,
 ) -> None:
-    script(machine, flaky=in_turn(dying(machine, acme, Code.TIMEOUT), succeeds(2)), rescue=echo)
-    placement = start(acme, machine, {"uses": "flaky", **mode}, {}, express=express)
+    script(boot, flaky=in_turn(dying(boot, acme, Code.TIMEOUT), succeeds(2)), rescue=echo)
+    placement = start(acme, boot, {"uses": "flaky", **mode}, {}, express=express)
     assert not run_link(links, placement, "s1")
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
-    assert (ticket.state, ticket.epoch, ticket.worker_id) == ("placed", 2, machine.id)
+    assert (ticket.state, ticket.epoch, ticket.worker_id) == ("placed", 2, boot.id)
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     assert events_of(acme, placement.execution_id)[-1] == "context.restarted"
-    assert broker.llen(machine.lane) == 1
-    assert epochs_closed(machine, placement) == [1]
+    assert broker.llen(boot.lane) == 1
+    assert epochs_closed(boot, placement) == [1]
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
     assert steps_of(acme, placement.execution_id) == steps
-    assert [run.uses for run in runs_of(machine, placement)] == uses
-    assert epochs_closed(machine, placement) == [1, 2]
+    assert [run.uses for run in runs_of(boot, placement)] == uses
+    assert epochs_closed(boot, placement) == [1, 2]
 
 
 def test_a_runtime_that_dies_at_the_end_of_a_run_is_not_followed(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, broker: "redis.Redis"
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, broker: "redis.Redis"
 ) -> None:
-    script(machine, flaky=dying(machine, acme))
+    script(boot, flaky=dying(boot, acme))
     for mode in ("abort", "continue"):
-        placement = start(acme, machine, {"uses": "flaky", "on_failure": mode})
+        placement = start(acme, boot, {"uses": "flaky", "on_failure": mode})
         drive(acme, links, placement)
         assert ticket_of(placement.execution_id) is None
         assert "context.restarted" not in events_of(acme, placement.execution_id)
-    assert broker.llen(machine.lane) == 0
+    assert broker.llen(boot.lane) == 0
 
 
 def test_a_cancel_that_comes_while_a_dead_runtime_is_closed_ends_the_run(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky", "on_failure": "continue"}, {})
+    placement = start(acme, boot, {"uses": "flaky", "on_failure": "continue"}, {})
 
     def ask() -> None:
         with tenant_scope(acme):
             request_cancel(placement.execution_id, actor="ann")
 
-    script(machine, flaky=doing(ask, dying(machine, acme)))
+    script(boot, flaky=doing(ask, dying(boot, acme)))
     assert not run_link(links, placement, "s1")
-    loop = LeaseLoop(machine)
+    loop = LeaseLoop(boot)
     loop.turn()
     loop.turn()
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
@@ -204,9 +204,9 @@ def test_a_cancel_that_comes_while_a_dead_runtime_is_closed_ends_the_run(
 
 # --- a worker that is lost in the middle of a step
 @pytest.fixture
-def lost(machine: WorkerBoot) -> WorkerBoot:
+def lost(boot: WorkerBoot) -> WorkerBoot:
     """A second worker with the same nodes, which will be lost."""
-    return make_machine(backend=backend_of(machine), name="lost@test")
+    return make_boot(backend=backend_of(boot), name="lost@test")
 
 
 def lose(tenant: TenantRef, lost: WorkerBoot, *steps: dict[str, Any], **fields: Any) -> Placement:
@@ -219,12 +219,12 @@ def lose(tenant: TenantRef, lost: WorkerBoot, *steps: dict[str, Any], **fields: 
 
 
 def test_a_cut_step_runs_again_and_no_attempt_is_used(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, lost: WorkerBoot
 ) -> None:
-    script(machine, flaky=in_turn(costing(1, TRANSIENT), costing(2, succeeds(2))))
+    script(boot, flaky=in_turn(costing(1, TRANSIENT), costing(2, succeeds(2))))
     placement = lose(acme, lost, {**RETRIED, "retry": {"attempts": 2}}, {})
     assert step_of(acme, placement.execution_id, "s1").attempt == 0
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
     assert step_of(acme, placement.execution_id, "s1").attempt == 2
     assert costs_of(acme, placement.execution_id) == [
@@ -247,14 +247,14 @@ def test_a_cut_step_runs_again_and_no_attempt_is_used(
 )
 def test_a_step_that_runs_at_most_once_and_is_cut_has_an_unknown_outcome(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     lost: WorkerBoot,
     mode: dict[str, Any],
     state: str,
     steps: dict[str, str],
 ) -> None:
-    script(machine, rescue=echo)
+    script(boot, rescue=echo)
     placement = lose(acme, lost, {"uses": "flaky", "guarantee": "at_most_once", **mode}, {})
     run = run_of(acme, placement.execution_id)
     assert run.state == state
@@ -264,9 +264,9 @@ def test_a_step_that_runs_at_most_once_and_is_cut_has_an_unknown_outcome(
     if state == "failed":
         assert (run.code, ticket_of(placement.execution_id)) == ("OUTCOME_UNKNOWN", None)
         return
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
-    uses = [asked.uses for asked in runs_of(machine, placement)]
+    uses = [asked.uses for asked in runs_of(boot, placement)]
     assert "flaky" not in uses
     if "recover" in mode:
         assert uses == ["rescue", "work"]
@@ -275,17 +275,17 @@ def test_a_step_that_runs_at_most_once_and_is_cut_has_an_unknown_outcome(
 
 @pytest.mark.parametrize("following", [0, 1])
 def test_a_step_of_best_effort_that_is_cut_has_failed_and_the_run_goes_on(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, lost: WorkerBoot, following: int
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, lost: WorkerBoot, following: int
 ) -> None:
     step = {"uses": "flaky", "guarantee": "best_effort"}
     placement = lose(acme, lost, step, *[{}] * following)
     assert steps_of(acme, placement.execution_id)["s1"] == "failed"
     if following:
-        again = place(acme, placement.execution_id, machine)
+        again = place(acme, placement.execution_id, boot)
         drive(acme, links, again)
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.code) == ("succeeded", "")
-    assert [asked.uses for asked in runs_of(machine, placement)] == ["work"] * following
+    assert [asked.uses for asked in runs_of(boot, placement)] == ["work"] * following
     assert ticket_of(placement.execution_id) is None
 
 
@@ -297,7 +297,7 @@ def test_a_run_that_ends_with_a_cut_step_has_its_outputs(acme: TenantRef, lost: 
 
 
 def test_a_recovery_that_is_cut_runs_again(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, lost: WorkerBoot
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, lost: WorkerBoot
 ) -> None:
     """The guarantee is the step's, not its recovery's."""
     step = {
@@ -311,16 +311,16 @@ def test_a_recovery_that_is_cut_runs_again(
         let_lapse(lost)
         reap("w2@test")
 
-    script(machine, flaky=fails(Code.UNKNOWN_ERROR))
+    script(boot, flaky=fails(Code.UNKNOWN_ERROR))
     placement = start(acme, lost, step)
-    script(machine, rescue=doing(lose_it, echo))
+    script(boot, rescue=doing(lose_it, echo))
     with pytest.raises(Ignore, match="fence"):
         run_link(LinkRunner(lost), placement, "s1")
     assert steps_of(acme, placement.execution_id) == {"s1": "pending"}
-    script(machine, rescue=echo)
-    again = place(acme, placement.execution_id, machine)
+    script(boot, rescue=echo)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
-    assert [run.uses for run in runs_of(machine, placement)] == ["flaky", "rescue", "rescue"]
+    assert [run.uses for run in runs_of(boot, placement)] == ["flaky", "rescue", "rescue"]
 
 
 def test_what_a_cut_attempt_cost_is_said_to_be_unbilled(acme: TenantRef, lost: WorkerBoot) -> None:

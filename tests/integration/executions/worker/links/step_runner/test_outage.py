@@ -23,8 +23,8 @@ TRIES = 7  # more than one statement takes by itself
 
 
 @pytest.fixture(autouse=True)
-def _at_once(machine: WorkerBoot) -> None:
-    machine.clocks = replace(machine.clocks, repeat=1e-6)
+def _at_once(boot: WorkerBoot) -> None:
+    boot.clocks = replace(boot.clocks, repeat=1e-6)
 
 
 def refuse_checkpoints(monkeypatch: pytest.MonkeyPatch, times: int, *, written: bool) -> list[str]:
@@ -48,15 +48,15 @@ def refuse_checkpoints(monkeypatch: pytest.MonkeyPatch, times: int, *, written: 
 @pytest.mark.parametrize("express", [False, True])
 def test_a_checkpoint_is_repeated_until_the_database_is_back(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     monkeypatch: pytest.MonkeyPatch,
     express: bool,
     written: bool,
 ) -> None:
-    script(machine, flaky=costing(2, setting({"n": 1}, v=1)))
+    script(boot, flaky=costing(2, setting({"n": 1}, v=1)))
     placement = start(
-        acme, machine, {"uses": "flaky", "guarantee": "at_most_once"}, {}, express=express
+        acme, boot, {"uses": "flaky", "guarantee": "at_most_once"}, {}, express=express
     )
     refused = refuse_checkpoints(monkeypatch, TRIES, written=written)
     run_link(links, placement, "s1")
@@ -65,7 +65,7 @@ def test_a_checkpoint_is_repeated_until_the_database_is_back(
     assert len(refused) == TRIES
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.variables) == (ExecutionState.SUCCEEDED, {"v": 1})
-    assert [(run.step, run.attempt) for run in runs_of(machine, placement)] == [
+    assert [(run.step, run.attempt) for run in runs_of(boot, placement)] == [
         ("s1", 1), ("s2", 1),
     ]  # fmt: skip
     assert costs_of(acme, placement.execution_id) == [("s1", 1, "tokens", 2)]
@@ -74,22 +74,22 @@ def test_a_checkpoint_is_repeated_until_the_database_is_back(
 @pytest.mark.parametrize("how", ["old lease", "lost"])
 def test_not_when_others_may_have_stepped_in(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     monkeypatch: pytest.MonkeyPatch,
     how: str,
 ) -> None:
-    placement = start(acme, machine, {}, {})
+    placement = start(acme, boot, {}, {})
     refuse_checkpoints(monkeypatch, TRIES, written=False)
     links.begin("s1", placement, "s1")
-    context = machine.contexts.get(placement.key)
+    context = boot.contexts.get(placement.key)
     assert context is not None
 
     def strike(_seconds: float) -> None:
         if how == "lost":
             context.lose()
         else:
-            machine.renewed_at -= machine.clocks.self_fence + 1
+            boot.renewed_at -= boot.clocks.self_fence + 1
 
     monkeypatch.setattr("executions.worker.links.step_runner.time.sleep", strike)
     with pytest.raises(Ignore):

@@ -33,15 +33,15 @@ def log(*messages: str) -> list[Log]:
 
 
 def test_lines_are_kept_with_step_attempt_and_level(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
     script(
-        machine,
+        boot,
         flaky=in_turn(
             saying(log("a"), fails(Code.TRANSIENT_ERROR)), saying(log("b", "c"), succeeds(1))
         ),
     )
-    placement = start(acme, machine, {"uses": "flaky", "on_failure": "retry"}, {})
+    placement = start(acme, boot, {"uses": "flaky", "on_failure": "retry"}, {})
     drive(acme, links, placement)
     assert logs_of(acme, placement.execution_id) == ["a", "b", "c"]
     with tenant_scope(acme):
@@ -50,11 +50,11 @@ def test_lines_are_kept_with_step_attempt_and_level(
 
 
 def test_they_can_be_read_while_the_step_runs(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     seen: list[list[str]] = []
-    loop = LogFlushLoop(machine)
+    loop = LogFlushLoop(boot)
 
     def look() -> None:
         loop.turn()
@@ -66,7 +66,7 @@ def test_they_can_be_read_while_the_step_runs(
         Progress(step="s1", fraction=0.5, message="half"),
     ]
     script(
-        machine,
+        boot,
         flaky=saying(
             first, doing(look, saying(log("three"), doing(look, saying(log("end"), succeeds(1)))))
         ),
@@ -85,26 +85,26 @@ def test_they_can_be_read_while_the_step_runs(
 
 
 def test_what_a_sensitive_step_says_is_held_until_it_is_known_what_to_mask(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky", "sensitive": ["token"]}, {})
+    placement = start(acme, boot, {"uses": "flaky", "sensitive": ["token"]}, {})
     seen: list[list[str]] = []
 
     def look() -> None:
-        LogFlushLoop(machine).turn()
+        LogFlushLoop(boot).turn()
         seen.append(logs_of(acme, placement.execution_id))
 
     made = succeeds({"token": "t0ken"})
-    script(machine, flaky=saying(log("made t0ken"), doing(look, made)))
+    script(boot, flaky=saying(log("made t0ken"), doing(look, made)))
     run_link(links, placement, "s1")
     assert seen == [[]]
     assert logs_of(acme, placement.execution_id) == ["made ***"]
 
 
 def test_lines_that_could_not_be_written_come_with_the_next_ones_and_in_order(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    placement = start(acme, boot, {"uses": "flaky"}, {})
 
     def refuse(*_: object, **__: object) -> bool:
         raise OperationalError("gone")
@@ -113,40 +113,40 @@ def test_lines_that_could_not_be_written_come_with_the_next_ones_and_in_order(
         with monkeypatch.context() as patch:
             patch.setattr(attempt_log, "append_output", refuse)
             with pytest.raises(OperationalError):
-                LogFlushLoop(machine).turn()
+                LogFlushLoop(boot).turn()
 
-    script(machine, flaky=saying(log("one"), doing(fail_to_write, saying(log("two"), succeeds(1)))))
+    script(boot, flaky=saying(log("one"), doing(fail_to_write, saying(log("two"), succeeds(1)))))
     run_link(links, placement, "s1")
     assert logs_of(acme, placement.execution_id) == ["one", "two"]
 
 
 def test_after_the_placement_nothing_is_written(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     rows: list[object] = []
 
     def lose_and_flush() -> None:
         with tenant_scope(acme):
             assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
         rows.append(everything_of(acme))
-        LogFlushLoop(machine).turn()
+        LogFlushLoop(boot).turn()
         rows.append(everything_of(acme))
 
-    script(machine, flaky=saying(log("lost"), doing(lose_and_flush, succeeds(1))))
+    script(boot, flaky=saying(log("lost"), doing(lose_and_flush, succeeds(1))))
     drive(acme, links, placement)
     assert rows[0] == rows[1] == everything_of(acme)
     assert run_of(acme, placement.execution_id).last_log == 0
 
 
 def test_a_journal_that_is_closed_is_not_written_by_the_loop(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
     """The rest goes with the checkpoint, and nothing twice."""
-    script(machine, flaky=saying(log("only"), succeeds(1)))
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    script(boot, flaky=saying(log("only"), succeeds(1)))
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     run_link(links, placement, "s1")
     before = everything_of(acme)
-    LogFlushLoop(machine).turn()
+    LogFlushLoop(boot).turn()
     assert everything_of(acme) == before
     assert logs_of(acme, placement.execution_id) == ["only"]

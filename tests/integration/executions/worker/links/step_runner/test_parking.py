@@ -54,7 +54,7 @@ def _long_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("isolane.results.RETRY_BASE_MS", {Code.TRANSIENT_ERROR: 61_000})
 
 
-def assert_parked(tenant: TenantRef, machine: WorkerBoot, placement: Placement) -> None:
+def assert_parked(tenant: TenantRef, boot: WorkerBoot, placement: Placement) -> None:
     """It waits without a slot, and nothing of it is left on the worker."""
     run, ticket = run_of(tenant, placement.execution_id), ticket_of(placement.execution_id)
     due = due_of(placement.execution_id)
@@ -63,20 +63,20 @@ def assert_parked(tenant: TenantRef, machine: WorkerBoot, placement: Placement) 
     assert (run.state, run.outcome, ticket.state) == ("waiting", "", TicketState.PARKED)
     assert (ticket.epoch, ticket.worker_id) == (placement.epoch + 1, None)
     assert (due.at, due.tenant_id) == (run.wake_at, tenant.id)
-    assert placement.execution_id not in held_by(machine)
-    assert machine.contexts.get(placement.key) is None
-    assert epochs_closed(machine, placement)[-1] == placement.epoch
+    assert placement.execution_id not in held_by(boot)
+    assert boot.contexts.get(placement.key) is None
+    assert epochs_closed(boot, placement)[-1] == placement.epoch
     assert events_of(tenant, placement.execution_id)[-1] == "execution.waiting"
 
 
 @pytest.mark.usefixtures("_long_backoffs")
 def test_a_long_backoff_parks_the_run_and_it_goes_on_with_its_next_attempt(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=in_turn(TRANSIENT, succeeds(2)))
-    placement = start(acme, machine, RETRIED, {})
+    script(boot, flaky=in_turn(TRANSIENT, succeeds(2)))
+    placement = start(acme, boot, RETRIED, {})
     assert not run_link(links, placement, "s1")  # a link that is not followed by the next
-    assert_parked(acme, machine, placement)
+    assert_parked(acme, boot, placement)
     step = step_of(acme, placement.execution_id, "s1")
     assert (step.state, step.attempt) == ("pending", 1)
     assert step.retry_at == run_of(acme, placement.execution_id).wake_at
@@ -88,50 +88,50 @@ def test_a_long_backoff_parks_the_run_and_it_goes_on_with_its_next_attempt(
     (placed,) = admit()
     assert (placed.execution_id, placed.epoch) == (placement.execution_id, 2)
     assert drive(acme, links, placed).state == ExecutionState.SUCCEEDED
-    assert [(run.step, run.attempt) for run in runs_of(machine, placement)] == [
+    assert [(run.step, run.attempt) for run in runs_of(boot, placement)] == [
         ("s1", 1), ("s1", 2), ("s2", 1),
     ]  # fmt: skip
-    assert epochs_closed(machine, placement) == [1, 2]
+    assert epochs_closed(boot, placement) == [1, 2]
 
 
 @pytest.mark.usefixtures("_long_backoffs")
 def test_attempts_are_counted_over_all_parkings(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=TRANSIENT)
-    placement = start(acme, machine, RETRIED)
+    script(boot, flaky=TRANSIENT)
+    placement = start(acme, boot, RETRIED)
     for attempt in (1, 2):
         assert not run_link(links, placement, "s1")
         assert step_of(acme, placement.execution_id, "s1").attempt == attempt
         let_its_time_come(acme, placement)
-        placement = place(acme, placement.execution_id, machine)
+        placement = place(acme, placement.execution_id, boot)
     run = drive(acme, links, placement)
     assert (run.state, run.code) == ("failed", "TRANSIENT_ERROR")
     assert step_of(acme, placement.execution_id, "s1").attempt == 3
 
 
 def test_a_pause_parks_the_run_before_its_next_step(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=PAUSE)
-    placement = start(acme, machine, {"uses": "flaky"}, {"with": {"slept": "${steps.s1.seconds}"}})
+    script(boot, flaky=PAUSE)
+    placement = start(acme, boot, {"uses": "flaky"}, {"with": {"slept": "${steps.s1.seconds}"}})
     assert not run_link(links, placement, "s1")
-    assert_parked(acme, machine, placement)
+    assert_parked(acme, boot, placement)
     assert steps_of(acme, placement.execution_id) == {"s1": "succeeded", "s2": "pending"}
     let_its_time_come(acme, placement)
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
-    assert [run.step for run in runs_of(machine, placement)] == ["s1", "s2"]
-    assert runs_of(machine, placement)[-1].parameters == {"slept": 3600}
+    assert [run.step for run in runs_of(boot, placement)] == ["s1", "s2"]
+    assert runs_of(boot, placement)[-1].parameters == {"slept": 3600}
 
 
 def test_a_pause_at_the_end_ends_the_run_at_its_time_without_a_placement(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=PAUSE)
-    placement = start(acme, machine, {"uses": "flaky"}, outputs={"s": "${steps.s1.seconds}"})
+    script(boot, flaky=PAUSE)
+    placement = start(acme, boot, {"uses": "flaky"}, outputs={"s": "${steps.s1.seconds}"})
     assert not run_link(links, placement, "s1")
-    assert_parked(acme, machine, placement)
+    assert_parked(acme, boot, placement)
     assert let_its_time_come(acme, placement) == 1
     run = run_of(acme, placement.execution_id)
     assert (run.state, run.outcome, run.wake_at) == ("succeeded", "succeeded", None)
@@ -139,25 +139,25 @@ def test_a_pause_at_the_end_ends_the_run_at_its_time_without_a_placement(
     assert run.finished_at is not None
     assert (ticket_of(placement.execution_id), due_of(placement.execution_id)) == (None, None)
     assert events_of(acme, placement.execution_id)[-1] == "execution.succeeded"
-    assert epochs_closed(machine, placement) == [1]
+    assert epochs_closed(boot, placement) == [1]
 
 
 def test_a_parked_run_leaves_its_slot_to_the_next(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
     set_quota(acme, 1)
-    script(machine, flaky=PAUSE)
-    first = start(acme, machine, {"uses": "flaky"}, {})
+    script(boot, flaky=PAUSE)
+    first = start(acme, boot, {"uses": "flaky"}, {})
     run_link(links, first, "s1")
-    second = start(acme, machine, {})
-    assert held_by(machine) & {first.execution_id, second.execution_id} == {second.execution_id}
+    second = start(acme, boot, {})
+    assert held_by(boot) & {first.execution_id, second.execution_id} == {second.execution_id}
 
 
 def test_what_is_not_due_is_left_alone(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=PAUSE)
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    script(boot, flaky=PAUSE)
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     run_link(links, placement, "s1")
     before = everything_of(acme)
     assert wake_due() == 0
@@ -165,10 +165,10 @@ def test_what_is_not_due_is_left_alone(
 
 
 def test_a_parked_run_that_is_cancelled_ends_at_once_and_is_not_woken(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=PAUSE)
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    script(boot, flaky=PAUSE)
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     run_link(links, placement, "s1")
     with tenant_scope(acme):
         assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.CANCELLED
@@ -178,17 +178,17 @@ def test_a_parked_run_that_is_cancelled_ends_at_once_and_is_not_woken(
 
 
 def test_a_cancel_between_the_checkpoint_and_the_parking_is_not_lost(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
     """The placement cannot be handed back, so the worker's loop ends it."""
-    script(machine, flaky=PAUSE)
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    script(boot, flaky=PAUSE)
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     links.begin("s1", placement, "s1")
     assert not links.run("s1", "s1", [])
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
     links.end("s1")
-    loop = LeaseLoop(machine)
+    loop = LeaseLoop(boot)
     loop.turn()
     loop.turn()
     assert run_of(acme, placement.execution_id).state == ExecutionState.CANCELLED
@@ -196,10 +196,10 @@ def test_a_cancel_between_the_checkpoint_and_the_parking_is_not_lost(
 
 
 def test_a_wake_up_happens_once_and_in_its_own_tenant(
-    acme: TenantRef, globex: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=PAUSE)
-    placement = start(acme, machine, {"uses": "flaky"}, {})
+    script(boot, flaky=PAUSE)
+    placement = start(acme, boot, {"uses": "flaky"}, {})
     run_link(links, placement, "s1")
     with platform_scope():
         Due.objects.update(at=Now() - timedelta(seconds=1))

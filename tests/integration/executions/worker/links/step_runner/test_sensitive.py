@@ -89,7 +89,7 @@ def steps() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
+def placement(acme: TenantRef, boot: WorkerBoot) -> Placement:
     """A run that says what it knows in every way there is."""
     made = setting({"token": TOKEN, "n": 1}, key=KEY, open="seen")
     frames: list[Log | Progress] = [
@@ -97,7 +97,7 @@ def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
         Progress(step="", fraction=0.5, message=KEY),
     ]
     script(
-        machine,
+        boot,
         flaky=saying(frames, made),
         work=saying([log(f"using {ALL}")], setting({"ok": True})),
         pure=saying([log(ALL)], fails(Code.UNKNOWN_ERROR, f"broke with {ALL}")),
@@ -105,7 +105,7 @@ def placement(acme: TenantRef, machine: WorkerBoot) -> Placement:
     )
     return start(
         acme,
-        machine,
+        boot,
         *steps(),
         given={"password": PASSWORD, "user": "ann"},
         inputs=INPUTS,
@@ -132,10 +132,10 @@ def test_nothing_of_it_is_stored_in_plain_at_any_moment(
 
 
 def test_later_steps_get_the_real_values(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, placement: Placement
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, placement: Placement
 ) -> None:
     drive(acme, links, placement)
-    asked = {run.step: run for run in runs_of(machine, placement) if run.uses != "rescue"}
+    asked = {run.step: run for run in runs_of(boot, placement) if run.uses != "rescue"}
     assert asked["s1"].parameters == {"p": PASSWORD}
     assert asked["s2"].parameters == {
         "p": PASSWORD, "t": TOKEN, "k": KEY, "text": f"{PASSWORD}/{KEY}",
@@ -145,14 +145,14 @@ def test_later_steps_get_the_real_values(
 
 
 def test_after_a_loss_they_are_there_again(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, placement: Placement, superuser: Server
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, placement: Placement, superuser: Server
 ) -> None:
     run_link(links, placement, "s1")
     with tenant_scope(acme):
         assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     run_link(links, again, "s2")
-    asked = runs_of(machine, placement)[-1]
+    asked = runs_of(boot, placement)[-1]
     assert (asked.parameters["p"], asked.parameters["t"]) == (PASSWORD, TOKEN)
     assert asked.variables["key"] == KEY
     assert logs_of(acme, placement.execution_id)[-1] == "using *** *** ***"
@@ -181,21 +181,21 @@ def test_everywhere_it_is_shown_masked(
 
 def test_what_nobody_marked_but_tells_it_is_sealed_too_and_still_there_after_a_loss(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     superuser: Server,
     broker: "redis.Redis",
 ) -> None:
     leak = {"text": f"with {PASSWORD}", PASSWORD: [KEY]}
     script(
-        machine,
+        boot,
         flaky=setting(leak, copy=[PASSWORD], open="seen", **{KEY.replace("-", "_"): 1}),
         work=echo,
     )
     later = {"with": {"t": "${steps.s1.text}", "v": "${vars.copy}"}}
     placement = start(
         acme,
-        machine,
+        boot,
         {"uses": "flaky"},
         later,
         {"with": {"t": "${steps.s2.t}"}},
@@ -207,23 +207,23 @@ def test_what_nobody_marked_but_tells_it_is_sealed_too_and_still_there_after_a_l
     assert_nowhere(superuser, broker)
     with tenant_scope(acme):
         assert hand_back(placement, PlacementEnd(reason=EndReason.WORKER_STOPPED, lost=True))
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     run = drive(acme, links, again)
     assert run.state == ExecutionState.SUCCEEDED
     assert_nowhere(superuser, broker)
-    assert runs_of(machine, placement)[1].parameters == {"t": f"with {PASSWORD}", "v": [PASSWORD]}
+    assert runs_of(boot, placement)[1].parameters == {"t": f"with {PASSWORD}", "v": [PASSWORD]}
     variables = {"copy": [PASSWORD], "open": "seen", KEY.replace("-", "_"): 1}
-    assert runs_of(machine, placement)[-1].variables == variables
+    assert runs_of(boot, placement)[-1].variables == variables
     assert step_of(acme, run.id, "s1").output == {"text": "with ***", "***": ["***"]}
     assert run.variables == {"copy": ["***"], "open": "seen", "***": 1}
     assert run.outputs == {"t": "with ***", "v": ["***"]}
 
 
 def test_what_is_sealed_is_no_use_to_another_run(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, placement: Placement, superuser: Server
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, placement: Placement, superuser: Server
 ) -> None:
     drive(acme, links, placement)
-    other = start(acme, machine, *steps(), given={"password": "other"}, inputs=INPUTS)
+    other = start(acme, boot, *steps(), given={"password": "other"}, inputs=INPUTS)
     superuser.execute(
         "UPDATE acme.executions_execution e SET sealed_inputs = o.sealed_inputs "
         "FROM acme.executions_execution o WHERE o.id = %s AND e.id = %s",
@@ -236,7 +236,7 @@ def test_what_is_sealed_is_no_use_to_another_run(
 
 def test_a_replay_is_given_the_real_inputs_and_seals_them_again(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     placement: Placement,
     superuser: Server,
@@ -244,29 +244,29 @@ def test_a_replay_is_given_the_real_inputs_and_seals_them_again(
 ) -> None:
     drive(acme, links, placement)
     copy = replay(acme, placement.execution_id, requested_by="ann").execution
-    again = place(acme, copy.id, machine)
+    again = place(acme, copy.id, boot)
     assert drive(acme, links, again).state == ExecutionState.SUCCEEDED
-    assert runs_of(machine, again)[0].parameters == {"p": PASSWORD}
+    assert runs_of(boot, again)[0].parameters == {"p": PASSWORD}
     assert_nowhere(superuser, broker)
 
 
 def test_a_whole_output_is_hidden_and_a_failed_attempt_before_it_too(
     acme: TenantRef,
-    machine: WorkerBoot,
+    boot: WorkerBoot,
     links: LinkRunner,
     superuser: Server,
     broker: "redis.Redis",
 ) -> None:
     made = setting([TOKEN, {"deep": KEY}], variable=PASSWORD)
     script(
-        machine,
+        boot,
         flaky=in_turn(fails(Code.TRANSIENT_ERROR, "nothing yet"), saying([log(ALL)], made)),
         work=saying([log(ALL)], echo),
     )
     step = {"uses": "flaky", "sensitive": True, "on_failure": "retry"}
     later = {"sensitive": True, "with": {"t": "${steps.s1[0]}", "d": "${steps.s1[1].deep}"}}
-    placement = start(acme, machine, step, later)
+    placement = start(acme, boot, step, later)
     assert drive(acme, links, placement).state == ExecutionState.SUCCEEDED
-    assert runs_of(machine, placement)[-1].parameters == {"t": TOKEN, "d": KEY}
+    assert runs_of(boot, placement)[-1].parameters == {"t": TOKEN, "d": KEY}
     assert json.dumps(step_of(acme, placement.execution_id, "s1").output) == '"***"'
     assert_nowhere(superuser, broker)

@@ -21,7 +21,7 @@ from tests.factories import (
     events_of,
     held_by,
     let_lapse,
-    make_machine,
+    make_boot,
     resend_after,
     run_of,
     set_quota,
@@ -50,7 +50,7 @@ def approvals_of(tenant: TenantRef, placement: Placement) -> list[Approval]:
         return list(found.order_by("number"))
 
 
-def assert_suspended(tenant: TenantRef, machine: WorkerBoot, placement: Placement) -> None:
+def assert_suspended(tenant: TenantRef, boot: WorkerBoot, placement: Placement) -> None:
     """It waits for a person without a slot, and nothing of it is left on the worker."""
     run, ticket = run_of(tenant, placement.execution_id), ticket_of(placement.execution_id)
     due, (asked,) = due_of(placement.execution_id), approvals_of(tenant, placement)
@@ -62,24 +62,24 @@ def assert_suspended(tenant: TenantRef, machine: WorkerBoot, placement: Placemen
     assert run.wake_at == due.at == asked.expires_at
     assert (asked.number, asked.step, asked.prompt, asked.state) == (1, "s1", "Pay?", "open")
     assert step_of(tenant, placement.execution_id, "s1").state == "suspended"
-    assert placement.execution_id not in held_by(machine)
-    assert machine.contexts.get(placement.key) is None
+    assert placement.execution_id not in held_by(boot)
+    assert boot.contexts.get(placement.key) is None
     assert events_of(tenant, placement.execution_id)[-1] == "execution.suspended"
 
 
 @pytest.mark.parametrize("express", [False, True])
 def test_a_question_suspends_the_run_and_frees_its_slot(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, express: bool
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, express: bool
 ) -> None:
     set_quota(acme, 1)
-    script(machine, flaky=asking())
-    placement = start(acme, machine, ASKS, NEXT, express=express)
+    script(boot, flaky=asking())
+    placement = start(acme, boot, ASKS, NEXT, express=express)
     assert not run_link(links, placement, "s1")
-    assert_suspended(acme, machine, placement)
-    assert epochs_closed(machine, placement) == [1]
+    assert_suspended(acme, boot, placement)
+    assert epochs_closed(boot, placement) == [1]
     assert wake_due() == 0
-    following = start(acme, machine, {})
-    assert following.execution_id in held_by(machine)
+    following = start(acme, boot, {})
+    assert following.execution_id in held_by(boot)
     with tenant_scope(acme):
         last = ExecutionEvent.objects.filter(execution_id=placement.execution_id).order_by(
             "sequence"
@@ -88,22 +88,22 @@ def test_a_question_suspends_the_run_and_frees_its_slot(
 
 
 def test_nobody_can_answer_while_the_context_is_open(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=asking())
-    placement = start(acme, machine, ASKS, NEXT)
+    script(boot, flaky=asking())
+    placement = start(acme, boot, ASKS, NEXT)
     links.begin("s1", placement, "s1")
     assert not links.run("s1", "s1", [])
     assert approvals_of(acme, placement) == []
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
     links.end("s1")
-    assert_suspended(acme, machine, placement)
+    assert_suspended(acme, boot, placement)
 
 
 def test_a_worker_that_is_lost_between_the_checkpoint_and_the_close_leaves_a_suspended_run(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    other = make_machine(
+    other = make_boot(
         script={"flaky": asking(), "pure": echo, "rescue": echo, "work": echo}, name="w2@test"
     )
     placement = start(acme, other, ASKS, NEXT)
@@ -112,36 +112,34 @@ def test_a_worker_that_is_lost_between_the_checkpoint_and_the_close_leaves_a_sus
     assert not theirs.run("s1", "s1", [])
     let_lapse(other)
     assert reap("w2@test") == 1
-    assert_suspended(acme, machine, placement)
+    assert_suspended(acme, boot, placement)
 
 
 def test_a_question_whose_close_was_not_written_is_put_by_the_loop(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script(machine, flaky=asking())
-    placement = start(acme, machine, ASKS, NEXT)
-    resend_after(machine, 1e-6)
-    monkeypatch.setattr(
-        "executions.worker.links.runner.close_context", lambda machine, context: None
-    )
+    script(boot, flaky=asking())
+    placement = start(acme, boot, ASKS, NEXT)
+    resend_after(boot, 1e-6)
+    monkeypatch.setattr("executions.worker.links.runner.close_context", lambda boot, context: None)
     run_link(links, placement, "s1")  # torn down nowhere, written by nobody
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
-    LeaseLoop(machine).turn()
-    LeaseLoop(machine).turn()
-    assert_suspended(acme, machine, placement)
+    LeaseLoop(boot).turn()
+    LeaseLoop(boot).turn()
+    assert_suspended(acme, boot, placement)
 
 
 def test_a_cancel_between_the_checkpoint_and_the_close_is_not_lost(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=asking())
-    placement = start(acme, machine, ASKS, NEXT)
+    script(boot, flaky=asking())
+    placement = start(acme, boot, ASKS, NEXT)
     links.begin("s1", placement, "s1")
     assert not links.run("s1", "s1", [])
     with tenant_scope(acme):
         request_cancel(placement.execution_id, actor="ann")
     links.end("s1")
-    loop = LeaseLoop(machine)
+    loop = LeaseLoop(boot)
     loop.turn()
     loop.turn()
     run = run_of(acme, placement.execution_id)
@@ -152,10 +150,10 @@ def test_a_cancel_between_the_checkpoint_and_the_close_is_not_lost(
 
 
 def test_a_suspended_run_that_is_cancelled_ends_at_once_and_its_question_is_withdrawn(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=asking())
-    placement = start(acme, machine, ASKS, NEXT)
+    script(boot, flaky=asking())
+    placement = start(acme, boot, ASKS, NEXT)
     run_link(links, placement, "s1")
     with tenant_scope(acme):
         assert request_cancel(placement.execution_id, actor="ann") == ExecutionState.CANCELLED
@@ -168,10 +166,10 @@ def test_a_suspended_run_that_is_cancelled_ends_at_once_and_its_question_is_with
 
 
 def test_the_time_a_person_takes_is_not_the_runs(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=asking())
-    placement = start(acme, machine, ASKS, NEXT, timeout="60s")
+    script(boot, flaky=asking())
+    placement = start(acme, boot, ASKS, NEXT, timeout="60s")
     run_link(links, placement, "s1")
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
@@ -180,15 +178,15 @@ def test_the_time_a_person_takes_is_not_the_runs(
         Ticket.objects.filter(pk=placement.execution_id).update(
             waiting_since=Now() - timedelta(hours=2)
         )
-    LeaseLoop(machine).turn()
+    LeaseLoop(boot).turn()
     assert run_of(acme, placement.execution_id).state == ExecutionState.SUSPENDED
 
 
 def test_what_the_step_set_is_kept_while_a_person_is_asked(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=asking(colour="red"))
-    placement = start(acme, machine, ASKS, NEXT)
+    script(boot, flaky=asking(colour="red"))
+    placement = start(acme, boot, ASKS, NEXT)
     run_link(links, placement, "s1")
     assert run_of(acme, placement.execution_id).variables == {"colour": "red"}
     step = step_of(acme, placement.execution_id, "s1")

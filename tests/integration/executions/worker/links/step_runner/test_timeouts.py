@@ -59,12 +59,12 @@ def leave(tenant: TenantRef, placement: Placement, seconds: float) -> None:
         )
 
 
-def assert_timed_out(tenant: TenantRef, machine: WorkerBoot, placement: Placement) -> None:
+def assert_timed_out(tenant: TenantRef, boot: WorkerBoot, placement: Placement) -> None:
     run = run_of(tenant, placement.execution_id)
     assert (run.state, run.code) == ("timed_out", "TIMEOUT")
     assert run.message == OVERDUE
     assert ticket_of(placement.execution_id) is None
-    assert machine.contexts.get(placement.key) is None
+    assert boot.contexts.get(placement.key) is None
 
 
 def overstay(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepResult:
@@ -75,37 +75,37 @@ def overstay(run: Run, cancelled: threading.Event, on_frame: OnFrame) -> StepRes
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_between_links_the_loop_ends_it(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, begun: bool
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, begun: bool
 ) -> None:
-    placement = start(acme, machine, {}, {})
+    placement = start(acme, boot, {}, {})
     if begun:
         run_link(links, placement, "s1")
     leave(acme, placement, -1)
-    loop = LeaseLoop(machine)
+    loop = LeaseLoop(boot)
     loop.turn()
     loop.turn()
-    assert_timed_out(acme, machine, placement)
+    assert_timed_out(acme, boot, placement)
     # The second was claimed with the first one's checkpoint.
     steps = ("succeeded", "failed") if begun else ("skipped", "skipped")
     assert tuple(steps_of(acme, placement.execution_id).values()) == steps
-    assert len(epochs_closed(machine, placement)) == begun
+    assert len(epochs_closed(boot, placement)) == begun
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_within_a_step_it_ends_whatever_the_failure_mode(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, mode: dict[str, Any]
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, mode: dict[str, Any]
 ) -> None:
-    script(machine, flaky=overstay)
-    placement = start(acme, machine, {"uses": "flaky", **mode}, {})
+    script(boot, flaky=overstay)
+    placement = start(acme, boot, {"uses": "flaky", **mode}, {})
     leave(acme, placement, SHORT)
     drive(acme, links, placement)
-    assert_timed_out(acme, machine, placement)
+    assert_timed_out(acme, boot, placement)
     assert steps_of(acme, placement.execution_id) == {"s1": "failed", "s2": "skipped"}
-    assert len(runs_of(machine, placement)) == 1
+    assert len(runs_of(boot, placement)) == 1
 
 
 def test_the_runtime_is_given_the_earlier_of_both_deadlines(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deadlines: list[float] = []
     clock = float(int(time.monotonic()))  # the lease is renewed by the same clock
@@ -118,7 +118,7 @@ def test_the_runtime_is_given_the_earlier_of_both_deadlines(
 
     monkeypatch.setattr(StubRuntime, "run", note)
     for left_s in (1000, 5):
-        placement = start(acme, machine, {"timeout": "10s"})
+        placement = start(acme, boot, {"timeout": "10s"})
         leave(acme, placement, left_s)
         run_link(links, placement, "s1")
     assert deadlines[0] == 10
@@ -127,18 +127,18 @@ def test_the_runtime_is_given_the_earlier_of_both_deadlines(
 
 @pytest.mark.parametrize(("mode", "ended"), [("continue", "succeeded"), ("abort", "timed_out")])
 def test_a_steps_own_timeout_is_a_failure_of_the_step(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, mode: str, ended: str
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, mode: str, ended: str
 ) -> None:
-    script(machine, flaky=fails(Code.TIMEOUT, "too late"))
-    placement = start(acme, machine, {"uses": "flaky", "on_failure": mode}, {})
+    script(boot, flaky=fails(Code.TIMEOUT, "too late"))
+    placement = start(acme, boot, {"uses": "flaky", "on_failure": mode}, {})
     assert drive(acme, links, placement).state == ended
     assert step_of(acme, placement.execution_id, "s1").code == "TIMEOUT"
 
 
 def test_a_step_that_ended_in_time_has_its_own_timeout_though_its_lines_are_slow_to_write(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky", "on_failure": "continue"}, {})
+    placement = start(acme, boot, {"uses": "flaky", "on_failure": "continue"}, {})
     clock = [float(int(time.monotonic()))]
     monkeypatch.setattr("executions.worker.links.step_runner.time.monotonic", lambda: clock[0])
     monkeypatch.setattr("executions.transitions.claim.time.monotonic", lambda: clock[0])
@@ -149,7 +149,7 @@ def test_a_step_that_ended_in_time_has_its_own_timeout_though_its_lines_are_slow
         return close(self)
 
     monkeypatch.setattr(AttemptLog, "close", slow)
-    script(machine, flaky=fails(Code.TIMEOUT, "too late"))
+    script(boot, flaky=fails(Code.TIMEOUT, "too late"))
     assert run_link(links, placement, "s1")
     assert step_of(acme, placement.execution_id, "s1").message == "too late"
     assert run_of(acme, placement.execution_id).state == ExecutionState.RUNNING
@@ -157,72 +157,72 @@ def test_a_step_that_ended_in_time_has_its_own_timeout_though_its_lines_are_slow
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_step_that_is_claimed_too_late_does_not_run(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, mode: dict[str, Any]
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, mode: dict[str, Any]
 ) -> None:
-    placement = start(acme, machine, mode, {})
+    placement = start(acme, boot, mode, {})
     leave(acme, placement, -1)
     with pytest.raises(StepFailed, match="TIMEOUT"):
         run_link(links, placement, "s1")
-    assert_timed_out(acme, machine, placement)
-    assert runs_of(machine, placement) == []
+    assert_timed_out(acme, boot, placement)
+    assert runs_of(boot, placement) == []
 
 
 def test_during_a_backoff_it_ends(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isolane.results.RETRY_BASE_MS", {Code.TRANSIENT_ERROR: 20_000})
-    script(machine, flaky=fails(Code.TRANSIENT_ERROR))
-    placement = start(acme, machine, {"uses": "flaky", "on_failure": "retry"}, {})
+    script(boot, flaky=fails(Code.TRANSIENT_ERROR))
+    placement = start(acme, boot, {"uses": "flaky", "on_failure": "retry"}, {})
     leave(acme, placement, 0.3)
     with pytest.raises(StepFailed, match="TIMEOUT"):
         run_link(links, placement, "s1")
-    assert_timed_out(acme, machine, placement)
+    assert_timed_out(acme, boot, placement)
     assert steps_of(acme, placement.execution_id) == {"s1": "failed", "s2": "skipped"}
 
 
 def test_a_run_that_timed_out_while_it_recovered_says_so(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    script(machine, flaky=fails(Code.UNKNOWN_ERROR), rescue=overstay)
-    placement = start(acme, machine, {"uses": "flaky", **MODES[3]}, {})
+    script(boot, flaky=fails(Code.UNKNOWN_ERROR), rescue=overstay)
+    placement = start(acme, boot, {"uses": "flaky", **MODES[3]}, {})
     leave(acme, placement, SHORT)
     drive(acme, links, placement)
-    assert_timed_out(acme, machine, placement)
+    assert_timed_out(acme, boot, placement)
 
 
 def test_between_the_steps_of_the_express_lane_it_ends(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = start(acme, machine, {"uses": "flaky"}, {}, express=True)
-    script(machine, flaky=doing(lambda: leave(acme, placement, -1), succeeds(1)))
+    placement = start(acme, boot, {"uses": "flaky"}, {}, express=True)
+    script(boot, flaky=doing(lambda: leave(acme, placement, -1), succeeds(1)))
     with pytest.raises(StepFailed, match="TIMEOUT"):
         run_link(links, placement, "s1")
-    assert_timed_out(acme, machine, placement)
+    assert_timed_out(acme, boot, placement)
     assert steps_of(acme, placement.execution_id) == {"s1": "succeeded", "s2": "failed"}
 
 
 def test_the_time_is_counted_over_all_placements(
-    acme: TenantRef, machine: WorkerBoot, links: LinkRunner
+    acme: TenantRef, boot: WorkerBoot, links: LinkRunner
 ) -> None:
-    placement = start(acme, machine, {}, {}, timeout="100s")
+    placement = start(acme, boot, {}, {}, timeout="100s")
     leave(acme, placement, 40)  # sixty have passed
     run_link(links, placement, "s1")
-    machine.draining.set()
-    LeaseLoop(machine).turn()
-    machine.draining.clear()
+    boot.draining.set()
+    LeaseLoop(boot).turn()
+    boot.draining.clear()
     ticket = ticket_of(placement.execution_id)
     assert ticket is not None
     assert 20 < ticket.time_left <= 40
     with tenant_scope(acme):
         Ticket.objects.update(time_left=0.0)
-    again = place(acme, placement.execution_id, machine)
+    again = place(acme, placement.execution_id, boot)
     with pytest.raises(StepFailed, match="TIMEOUT"):
         run_link(links, again, "s2")
     assert run_of(acme, placement.execution_id).state == ExecutionState.TIMED_OUT
 
 
-def test_admission_starts_the_clock(acme: TenantRef, machine: WorkerBoot) -> None:
-    placement = start(acme, machine, {}, timeout="100s")
+def test_admission_starts_the_clock(acme: TenantRef, boot: WorkerBoot) -> None:
+    placement = start(acme, boot, {}, timeout="100s")
     with tenant_scope(acme):
         Ticket.objects.update(state="waiting", worker=None, deadline=None, time_left=70)
     admit()
