@@ -25,6 +25,7 @@ from executions.transitions.place import place_tickets
 from resources.placement import Placement
 from tenants.scope import platform_scope
 from tenants.statement import Statement, compose
+from tenants.statuses import TenantStatus
 
 ADMISSION_LOCK = 7_231_002
 BATCH = 200
@@ -101,7 +102,7 @@ _WAITING_TENANTS = f"""waiting(tenant_id) AS (
 _NEXT_TICKETS = f"""next AS (
     SELECT t.execution_id, t.tenant_id, t.isolation, t.catalogue_id AS catalogue, t.waiting_since, room.free
     FROM waiting
-    JOIN tenants_tenant n ON n.id = waiting.tenant_id AND n.status = 'active'
+    JOIN tenants_tenant n ON n.id = waiting.tenant_id AND n.status = '{TenantStatus.ACTIVE}'
     JOIN tenants_quota q ON q.tenant_id = waiting.tenant_id
     LEFT JOIN held ON held.tenant_id = waiting.tenant_id
     CROSS JOIN LATERAL (SELECT greatest(q.max_running - coalesce(held.n, 0), 0) AS free) room

@@ -46,7 +46,7 @@ _ENDED_STEP = f"""step AS (
     WHERE s.execution_id = %(execution)s::uuid AND s.path = %(path)s::text AND s.execution_id = locked.id
       AND locked.version = %(version)s::int
       AND s.state {_MAY_END} AND s.epoch = %(epoch)s::int AND s.attempt = %(attempt)s::int
-    RETURNING s.execution_id, now() - s.started_at AS took
+    RETURNING s.execution_id, now() - s.started_at AS took, locked.last_log
 )"""  # noqa: S608 - all constants
 
 # The next step is claimed with it, for a chain and on the express lane: the same guards as in a claim of its own, one
@@ -67,8 +67,8 @@ _HAPPENED = """happened(ordinal, kind, step, data) AS (
                'ms', round(extract(epoch FROM step.took) * 1000), 'retry_s', %(retry_s)s::float8,
                'wake_s', %(wake_s)s::float8, 'recovering', nullif(%(recovering)s::bool, false),
                'unbilled', nullif(%(unbilled)s::bool, false),
-               'last_log', nullif(locked.last_log + %(lines)s::int, 0)))
-    FROM step, locked"""
+               'last_log', nullif(step.last_log + %(lines)s::int, 0)))
+    FROM step"""
 _AND_STARTED = """
     UNION ALL
     SELECT 2, 'step.started', %(next)s::text,

@@ -37,4 +37,6 @@ def pair_is_allowed(
         and reached in targets
         and (reached in table[source] or (or_is and source is reached))
     ]
-    return f"({state}, {target}) IN ({', '.join(pairs)})"
+    return (
+        f"({state}, {target}) IN ({', '.join(sorted(pairs))})"  # a set has no order, a text has one
+    )

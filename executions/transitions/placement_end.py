@@ -25,13 +25,13 @@ class PlacementEnd:
 
     def parameters(self, placement: Placement) -> dict[str, Any]:
         """Return what the statements write."""
-        told = {
+        described = {
             "reason": self.reason.value,
             "lost": self.lost,
             "by": self.by,
             "worker": placement.worker,
         }
-        return {**placement.parameters(), **told}
+        return {**placement.parameters(), **described}
 
 
 OVER = PlacementEnd(reason=EndReason.RUN_ENDED)

@@ -1,7 +1,10 @@
 """The statements of the product: named once, headed, short, and without a state of their own."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +14,7 @@ import pytest
 from executions.states import ExecutionState, StepState, TicketState
 from tests.product_statements import (
     PARTS,
+    ROOT,
     all_statements,
     checkpoints,
     modules_with_statements,
@@ -80,6 +84,22 @@ def test_they_are_found() -> None:
 def test_the_name_of_each_is_in_its_text() -> None:
     for name, statement in all_statements().items():
         assert re.match(rf"\w+ /\* isolane:{name} \*/ ", statement.text)
+
+
+def test_every_process_writes_the_same_texts() -> None:
+    """A set of states has another order in each; the server would have as many statements as processes."""
+    printed = "from tests.product_statements import *; print(*map(lambda s: s.text, all_statements().values()))"
+    start = f"import tests.plugin, django; django.setup(); {printed}"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", start],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT, capture_output=True, check=True, text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    assert len(texts) == 1
+    assert "isolane:claim" in texts.pop()
 
 
 @MODULE
