@@ -183,8 +183,8 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
     up = Up(home)
     try:
         printed = up.log.read_text()
-        assert "port 8000 is taken" in printed
-        assert "port 5555 is taken" in printed
+        assert "port 8000 is in use" in printed
+        assert "port 5555 is in use" in printed
         web, flower = up.state["web_url"], up.state["flower_url"]
         assert web in printed
         password = json.loads((home / "secrets.json").read_text())["admin_password"]

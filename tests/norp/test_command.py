@@ -169,7 +169,7 @@ def test_it_fails_when_connections_outlive_their_runs(
         (("--tenant", "nobody"), "There is no tenant 'nobody'"),
         (("--tenant", "acme", "--database", "nothing"), "There is no resource 'nothing'"),
         (("--tenant", "acme", "--database", "http"), "is of type 'http_api', not 'database'"),
-        (("--database", "minted"), "name it with --tenant"),
+        (("--database", "minted"), "name the tenant with --tenant"),
     ],
 )
 def test_what_cannot_be_run_is_neither_passed_nor_failed(

@@ -32,13 +32,13 @@ def print_progress(line: str) -> None:
     "--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="Number of workers."
 )
 @click.option(
-    "--port", default=8000, show_default=True, help="Port of web; a free one if it is taken."
+    "--port", default=8000, show_default=True, help="Port of web; a free one if it is in use."
 )
 @click.option(
     "--flower-port",
     default=5555,
     show_default=True,
-    help="Port of Flower; a free one if it is taken.",
+    help="Port of Flower; a free one if it is in use.",
 )
 def up(workers: int, port: int, flower_port: int) -> None:
     """Run servers, web, workers, a provisioner and Flower until Ctrl-C; data is kept between starts.

@@ -81,7 +81,7 @@ def _plant() -> None:
     faults: dict[str, Callable[[], None]] = {
         "before the claim": lambda: _before(claiming, "claim_step", kill, _first_claim),
         "after the claim": lambda: _after(claiming, "claim_step", kill, _first_claim),
-        "in the middle of the effect": lambda: _before(AttemptOutput, "hear", kill, _always),
+        "in the middle of the effect": lambda: _before(AttemptOutput, "add", kill, _always),
         "after the effect": lambda: _before(
             step_runner, "write_checkpoint", kill, _first_checkpoint
         ),
