@@ -49,16 +49,19 @@ def _note_offered(versions: set[str]) -> None:
 def _bind_again(offered: set[str]) -> None:
     """Bind waiting runs of catalogues that no worker offers any more to one that covers the same contracts."""
     waiting = Ticket.objects.filter(state=TicketState.WAITING).exclude(catalogue_id__in=offered)
-    wanted = set(waiting.order_by().values_list("catalogue_id", flat=True).distinct())
+    wanted = set(waiting.order_by().values_list("catalogue_id", "isolation").distinct())
     if not wanted:
         return
-    known = Catalogue.objects.in_bulk(offered | wanted)
-    # The newest first: runs submitted from now on are bound to it, too.
-    candidates = sorted(offered, key=lambda version: known[version].offered_at, reverse=True)
-    for version in wanted:
-        fitting = [one for one in candidates if covers(known[one].nodes, known[version].nodes)]
-        if fitting:
-            waiting.filter(catalogue_id=version).update(catalogue_id=fitting[0])
+    known = Catalogue.objects.in_bulk(offered | {version for version, _ in wanted})
+    # The newest first, as for runs that are submitted now. A run must not be bound to workers that cannot take it.
+    workers = list(living().filter(draining=False, reachable=True).order_by("-started_at"))
+    for version, level in wanted:
+        for worker in workers:
+            nodes = known[worker.catalogue_id].nodes
+            if level in worker.isolation_levels and covers(nodes, known[version].nodes):
+                bound = waiting.filter(catalogue_id=version, isolation=level)
+                bound.update(catalogue_id=worker.catalogue_id)
+                break
 
 
 def _settle(ticket: Ticket) -> None:

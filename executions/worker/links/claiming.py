@@ -7,6 +7,9 @@ Failure: bubble; a database that does not answer is asked again while the lease 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+
+from django.db import Error as DatabaseError
 
 from executions.transitions.claim import Claim, Refusal, claim_step
 from executions.transitions.refusal import note_refusal
@@ -22,5 +25,7 @@ def try_claim(
     """
     claimed = claim_step(placement, path, worker=placement.worker, may_repeat=may_repeat)
     if claimed is Refusal.STALE:
-        note_refusal(placement, "claim", path)
+        # Refused it is, also if the database went away meanwhile.
+        with suppress(DatabaseError):
+            note_refusal(placement, "claim", path)
     return claimed

@@ -1,6 +1,7 @@
 """Runs whose nodes no living worker offers: they wait with a reason, and not for ever."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -8,7 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from executions.placement.admission import admit
-from executions.placement.models import Catalogue, Ticket
+from executions.placement.models import Catalogue, Ticket, Worker
 from executions.services.publishing import catalogue_nodes
 from executions.services.unplaceable import settle_unplaceable
 from executions.states import ExecutionState
@@ -82,6 +83,27 @@ def test_runs_go_on_with_a_worker_that_offers_the_same_contracts(
     assert admit() == []
     settle_unplaceable()
     assert {(one.execution_id, one.boot) for one in admit()} == {(run, newer.id) for run in runs}
+
+
+def test_runs_are_bound_to_workers_that_can_take_them(
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
+) -> None:
+    """The newest worker covers the nodes, too, but offers another level, drains, or is not reachable."""
+    runs = {make_run(acme), make_run(globex)}
+    let_lapse(boot)
+    able = make_boot(script={"work": succeeds(None), "a": succeeds(None)}, name="w2@test")
+    states: list[dict[str, Any]] = [
+        {"isolation_levels": ["docker"]},
+        {"draining": True},
+        {"reachable": False},
+    ]
+    for number, state in enumerate(states):
+        script = {"work": succeeds(None), f"b{number}": succeeds(None)}
+        newer = make_boot(script=script, name=f"w{number + 3}@test")
+        with platform_scope():
+            Worker.objects.filter(boot=newer.id).update(**state)
+    settle_unplaceable()
+    assert {(one.execution_id, one.boot) for one in admit()} == {(run, able.id) for run in runs}
 
 
 def test_a_node_with_other_parameters_is_another(
