@@ -72,7 +72,7 @@ def unguarded(server: Server, schema: str) -> Iterator[None]:
 
 
 def was_refused(server: Server) -> bool:
-    """Whether anything was refused since this was last asked."""
+    """Return True if anything was refused since the last call."""
     row = server.execute("SELECT is_called FROM tests_guard.refused").fetchone()
     server.execute("SELECT setval('tests_guard.refused', 1, false)")
     return bool(row and row[0])

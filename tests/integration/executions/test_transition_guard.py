@@ -49,7 +49,7 @@ def bring_into(server: Server, statement: str, state: str) -> None:
 
 
 def is_allowed(server: Server, statement: str, source: str, target: str) -> bool:
-    """Whether the guard lets it pass; if not, it names both and remembers it."""
+    """Return True if the guard lets it pass; a refusal names both states and is remembered."""
     bring_into(server, statement, source)
     refusal = ""
     try:

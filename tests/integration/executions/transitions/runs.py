@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 def attempt(path: str = "one", number: int = 1, **fields: Any) -> AttemptRecord:
-    """What an attempt leaves behind, of the run's first version unless said otherwise."""
+    """The record of an attempt, of the first version of its run by default."""
     return AttemptRecord(path=path, attempt=number, **{"version": 0, **fields})
 
 

@@ -126,7 +126,7 @@ def test_handing_back_waits_for_a_claim_under_way_and_resets_its_step(
 def test_a_question_that_is_being_written_suspends_the_run_when_others_end_its_placement(
     acme: TenantRef, claimed: Placement, superuser: "psycopg.Connection[tuple[object, ...]]"
 ) -> None:
-    """Whoever ends it has looked before the checkpoint was there, and must not go by what it saw."""
+    """The worker that ends it looked before the checkpoint was there, and must not go by what it saw."""
     result = StepResult.succeeded(step="one", attempt=1, output=None, pause_s=3600, question="Pay?")
     with tenant_scope(acme), transaction.atomic():
         decided = after_step(plan(document()), result, seed=7)
