@@ -10,9 +10,17 @@ from collections.abc import Sequence
 from typing import ClassVar
 from weakref import WeakSet
 
+from isolane.limits import Limits
 from isolane.protocol import Grant
 from resources.placement import Placement
-from resources.runtimes.base import OnResource, RunIdentity, Runtime, RuntimeStartError, ignore
+from resources.runtimes.base import (
+    UNLIMITED,
+    OnResource,
+    RunIdentity,
+    Runtime,
+    RuntimeStartError,
+    ignore,
+)
 from resources.runtimes.child import RunnerProcess
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.shared import SharedBackend, SharedRuntime
@@ -36,6 +44,7 @@ class BareBackend(SharedBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
+        limits: Limits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

@@ -5,10 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from isolane.limits import Limits, Usage
 from isolane.protocol import Cost, Grant, Log, NodeCatalogue, Progress, Resource, Run
 from isolane.results import StepResult
 from resources.placement import Placement
 
+UNLIMITED = Limits()
 OnFrame = Callable[[Log | Progress | Cost], None]
 # Raises ProtocolError at a report that cannot be true: then the runtime is ended.
 OnResource = Callable[[Resource], None]
@@ -60,6 +62,11 @@ class Runtime(ABC):
         """True if it was ended because its keepalive ran out: that is not a failure of its step."""
         return False
 
+    @property
+    def usage(self) -> Usage:
+        """What it has used; known once it is closed."""
+        return Usage()
+
     @abstractmethod
     def open(self) -> None:
         """Open the context, or raise RuntimeStartError."""
@@ -107,12 +114,14 @@ class RuntimeBackend(ABC):
         placement: Placement,
         *,
         identity: RunIdentity,
+        limits: Limits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
         """Return a runtime for this placement and its resources, or raise RuntimeStartError.
 
-        `on_resource` gets the reports on them, in the thread that uses the runtime.
+        `limits`: as far as the level can keep them. `on_resource` gets the reports on the resources, in the thread that
+        uses the runtime.
         """
 
     @abstractmethod

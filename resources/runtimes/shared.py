@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from isolane.limits import Limits
 from isolane.protocol import (
     Close,
     Closed,
@@ -30,6 +31,7 @@ from isolane.protocol import (
 from isolane.results import StepResult
 from resources.placement import Placement
 from resources.runtimes.base import (
+    UNLIMITED,
     Availability,
     OnFrame,
     OnResource,
@@ -94,6 +96,7 @@ class SharedBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
+        limits: Limits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

@@ -4,10 +4,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from isolane.limits import Limits
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import Code, StepResult
 from resources.placement import Placement
 from resources.runtimes.base import (
+    UNLIMITED,
     Availability,
     OnFrame,
     OnResource,
@@ -68,11 +70,12 @@ class StubBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
+        limits: Limits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
-        """Start another runtime, without limit; the script decides what it opens."""
-        runtime = StubRuntime(self, placement, identity, tuple(grants), on_resource)
+        """Start another runtime, however many there are; the script decides what it opens."""
+        runtime = StubRuntime(self, placement, identity, limits, tuple(grants), on_resource)
         self.runtimes.append(runtime)
         return runtime
 
@@ -101,12 +104,14 @@ class StubRuntime(Runtime):
         backend: StubBackend,
         placement: Placement,
         identity: RunIdentity,
+        limits: Limits,
         grants: tuple[Grant, ...],
         on_resource: OnResource,
     ) -> None:
         self._backend = backend
         self.placement = placement
         self.identity = identity
+        self.limits = limits
         self.grants = grants
         self.on_resource = on_resource
         self._alive = True

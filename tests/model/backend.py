@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Callable, Sequence
 
+from isolane.limits import Limits
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import StepResult
 from resources.placement import Placement
 from resources.runtimes.base import (
+    UNLIMITED,
     Availability,
     OnFrame,
     OnResource,
@@ -47,6 +49,7 @@ class ScriptedBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
+        limits: Limits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

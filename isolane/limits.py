@@ -1,0 +1,37 @@
+"""The limits of a run, and what it used of them. Pure."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What one run may use at the same time, all of its processes together; None is no limit."""
+
+    cpu: float | None = None  # cores
+    ram_mb: int | None = None
+    processes: int | None = None  # threads count, too
+    disk_mb: int | None = None  # files that it writes
+    open_files: int | None = None  # of each process
+    output_kb: int | None = None  # log lines of one attempt of a step
+
+    def stricter(self, other: "Limits") -> "Limits":
+        """Return the smaller of both for each limit."""
+        return Limits(
+            **{
+                field.name: _smaller(getattr(self, field.name), getattr(other, field.name))
+                for field in fields(self)
+            }
+        )
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """What a runtime has used from its start to its end."""
+
+    cpu_seconds: float = 0.0  # of all of its processes
+    peak_ram_mb: float = 0.0
