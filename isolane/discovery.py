@@ -10,36 +10,80 @@ import importlib
 import importlib.metadata
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from isolane.node import NodeRegistry
 from isolane.tasks import register_tasks
 from isolane.traces import place_of
 
 ENTRY_POINTS = "isolane.nodes"
+BUILT_IN = "isolane.nodes"
 
 
 class DiscoveryError(Exception):
     """A package with nodes cannot be loaded."""
 
 
+class NodeSource(NamedTuple):
+    """A package or entry point with nodes; `load` imports it and returns versions by name."""
+
+    name: str
+    load: Callable[[], dict[str, str]]
+
+
 def discover(
     registry: NodeRegistry, *, packages: Sequence[str], tasks: Sequence[str]
 ) -> dict[str, str]:
     """Import all packages with nodes; return their versions, by name."""
-    versions = {"isolane": _version("isolane")}
-    for package in ("isolane.nodes", *packages):
-        _import(package)
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        _load(f"entry point {entry.name} = {entry.value}", entry.load)
-        if entry.dist is not None:
-            versions[entry.dist.name] = entry.dist.version
-    for module in _unique(module for task in tasks for module in _walk(task)):
-        _load(f"package {module.__name__}", partial(register_tasks, module, registry))
-    return versions | {name: _version(name) for name in (*packages, *tasks)}
+    versions: dict[str, str] = {}
+    for source in node_sources(registry, packages=packages, tasks=tasks):
+        versions |= source.load()
+    return versions
+
+
+def node_sources(
+    registry: NodeRegistry, *, packages: Sequence[str], tasks: Sequence[str]
+) -> list[NodeSource]:
+    """Return everything that brings nodes, in the order in which it is imported."""
+    seen: set[str] = set()
+    return [
+        NodeSource(f"package {BUILT_IN}", _built_in),
+        *(NodeSource(f"package {name}", partial(_package, name)) for name in packages),
+        *(
+            NodeSource(f"entry point {entry.name} = {entry.value}", partial(_entry_point, entry))
+            for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)
+        ),
+        *(
+            NodeSource(f"task package {name}", partial(_tasks, name, registry, seen))
+            for name in tasks
+        ),
+    ]
+
+
+def _built_in() -> dict[str, str]:
+    _import(BUILT_IN)
+    return {"isolane": _version("isolane")}
+
+
+def _package(name: str) -> dict[str, str]:
+    _import(name)
+    return {name: _version(name)}
+
+
+def _entry_point(entry: importlib.metadata.EntryPoint) -> dict[str, str]:
+    _load(f"entry point {entry.name} = {entry.value}", entry.load)
+    return {} if entry.dist is None else {entry.dist.name: entry.dist.version}
+
+
+def _tasks(name: str, registry: NodeRegistry, seen: set[str]) -> dict[str, str]:
+    for module in list(_walk(name)):
+        if module.__name__ not in seen:
+            seen.add(module.__name__)
+            _load(f"package {module.__name__}", partial(register_tasks, module, registry))
+    return {name: _version(name)}
 
 
 def _import(name: str) -> ModuleType:
@@ -61,10 +105,6 @@ def _walk(name: str) -> Iterator[ModuleType]:
     for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
         if found.name != "__main__":  # importing it would run it
             yield from _walk(f"{name}.{found.name}")
-
-
-def _unique(modules: Iterable[ModuleType]) -> list[ModuleType]:
-    return list({module.__name__: module for module in modules}.values())
 
 
 def _version(package: str) -> str:

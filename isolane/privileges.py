@@ -1,16 +1,20 @@
-"""The privileges that a runner drops before it imports foreign code.
+"""The privileges that a process drops before it runs foreign code.
 
 As root, a step could otherwise read the worker's memory and every file, whatever its permissions.
 
 Timing: once, while there is one thread.
 Model: system calls of Linux.
-Guarantee: neither this process nor one that it starts gets a capability again; its user stays the same.
+Guarantee: neither this process nor one that it starts gets a dropped capability again; its user stays the same.
 Failure: bubble, if the kernel refuses; on systems other than Linux nothing happens.
 """
 
 import ctypes
 import sys
+from collections.abc import Collection
 
+# Those with which a process may enter users of its choice into a new user namespace, and drop the rest there.
+CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
+_PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
@@ -31,14 +35,30 @@ class _Sets(ctypes.Structure):
     )
 
 
-def drop_capabilities() -> None:
-    """Drop all capabilities, and every way to get one by starting a program."""
+def drop_capabilities(*, keep: Collection[int] = ()) -> None:
+    """Drop all capabilities but those to keep, and every way to get one by starting a program.
+
+    What an ordinary user does not have is not kept either.
+    """
     if not sys.platform.startswith("linux"):
         return
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     for capability in range(_HIGHEST + 1):  # fails for an ordinary user, who has none
-        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if capability not in keep:
+            libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    if libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), ctypes.byref((_Sets * 2)())) != 0:
+    header, sets = _Header(_VERSION_3, 0), (_Sets * 2)()
+    if keep and libc.capget(ctypes.byref(header), ctypes.byref(sets)) != 0:
+        raise OSError(ctypes.get_errno(), "the capabilities of this process cannot be read")
+    for word, part in enumerate(sets):
+        kept = sum(1 << number % 32 for number in keep if number // 32 == word) & part.permitted
+        part.effective, part.permitted, part.inheritable = kept, kept, 0
+    if libc.capset(ctypes.byref(header), ctypes.byref(sets)) != 0:
         raise OSError(ctypes.get_errno(), "the capabilities of this process cannot be dropped")
+
+
+def set_dumpable(*, dumpable: bool) -> None:
+    """Open or close this process to others of the same user: its memory, descriptors and environment."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)

@@ -57,9 +57,10 @@ _DEFER_SECONDS = 1.0  # the longest time that a deferred frame waits for the nex
 class Session:
     """Serves the frames of one stream."""
 
-    def __init__(self, stream: Stream, registry: NodeRegistry) -> None:
+    def __init__(self, stream: Stream, registry: NodeRegistry, *, reused: bool) -> None:
         self._stream = stream
         self._registry = registry
+        self._is_reused = reused  # it serves other executions after this one
         self._capture = Capture(self._log, Guard(stream.sending))
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: RunnerContext | None = None
@@ -106,7 +107,7 @@ class Session:
     def _open(self, frame: Open) -> None:
         # Before anything is opened: what an execution opens must be gone when it closes. Taken once, since a
         # process that could not return to it serves no other execution.
-        if self._baseline is None:
+        if self._baseline is None and self._is_reused:
             self._baseline = Baseline()
         self._execution = RunnerContext(frame, self._emit)
         if self._is_cancelled:  # CANCEL was read before this OPEN was handled
@@ -141,7 +142,7 @@ class Session:
         errors = tuple(storable(error, _ERROR_MAX) for error in found[:_ERRORS_MAX])
         self._execution = None
         del execution
-        if self._is_granted:
+        if self._is_granted and self._is_reused:
             self._collect()
         self._deferred.hold()
         self._is_open = False

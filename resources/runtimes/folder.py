@@ -31,6 +31,12 @@ _FEW_SECONDS = 0.05
 _GRACE_SECONDS = 1.0  # for the process to start and to end
 _REASON_MAX = 500
 _PROGRAM = emptying.__file__
+_RANDOM = 8  # characters that tempfile adds
+
+
+def folder_name() -> str:
+    """Return a path that is as long as those of folders, and is none."""
+    return f"{tempfile.gettempdir()}/{PREFIX}{'_' * _RANDOM}"
 
 
 class RuntimeFolder:

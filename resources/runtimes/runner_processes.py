@@ -18,6 +18,8 @@ from pathlib import Path
 import psutil
 
 _SECONDS = 0.5  # for processes that start others faster than they are killed
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+_DEAD = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 _STOP_SECONDS = 0.2  # for the runner to stop; one that its own step traces never does
 
 
@@ -65,10 +67,15 @@ def _stop(runner: int) -> bool:
     with contextlib.suppress(ProcessLookupError):
         os.kill(runner, signal.SIGSTOP)
     deadline = time.monotonic() + _STOP_SECONDS
-    flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
     while time.monotonic() < deadline:
-        if (change := os.waitid(os.P_PID, runner, flags)) is not None:
-            return change.si_code == os.CLD_STOPPED
+        try:
+            state = psutil.Process(runner).status()
+        except psutil.Error:
+            return False
+        if state in _STOPPED:
+            return True
+        if state in _DEAD:
+            return False
         time.sleep(0.001)
     return False
 

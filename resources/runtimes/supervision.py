@@ -26,7 +26,7 @@ from isolane.protocol import (
 from isolane.results import Code, StepResult
 from isolane.stream import StreamClosedError
 from resources.runtimes.base import OnFrame, OnResource, ignore
-from resources.runtimes.child import RunnerProcess
+from resources.runtimes.runner import Runner
 
 _SLICE = 0.1  # seconds between two checks of everything but the stream
 _GRACE = 1.0  # seconds that a cancelled step has to end by itself
@@ -61,7 +61,7 @@ class Supervision:
 
     def __init__(
         self,
-        child: RunnerProcess,
+        child: Runner,
         run: Run,
         *,
         deadline: float,
@@ -193,11 +193,11 @@ class Supervision:
         self._child.kill()
         if self._cancelling:
             return self._failed(Code.CANCELLED, "cancelled")
-        how = self._child.exit_text()
         if self._child.is_pending:
+            how = self._child.report().reason or self._child.exit_text()
             message = f"the runtime died before its context was open ({how})"
             return self._failed(Code.RESOURCE_ERROR, message)
-        return self._failed(Code.UNKNOWN_ERROR, f"the runtime died ({how})")
+        return self._failed(*self._child.cause_of_death())
 
     def _end(self, code: Code, message: str) -> StepResult:
         self._child.kill()

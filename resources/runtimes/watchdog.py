@@ -11,16 +11,15 @@ Failure: a watchdog that was killed, or no longer reads, is replaced, and gets a
 
 import contextlib
 import logging
-import math
 import os
 import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import resources
+from resources.runtimes.keepalive import Keepalive
 
 _SOURCE_ROOT = Path(resources.__file__).resolve().parent.parent
 _STOP_SECONDS = 5.0
@@ -33,8 +32,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watched: dict[int, Path] = {}
-        self._until = math.inf  # no keepalive yet
-        self._lapsed_at = -math.inf  # when a keepalive last came too late
+        self._keepalive = Keepalive()
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
 
@@ -61,10 +59,7 @@ class Watchdog:
     def keepalive(self, until: float) -> None:
         """Let the runtimes live until then (monotonic)."""
         with self._lock:
-            now = time.monotonic()
-            if now >= self._until:
-                self._lapsed_at = now
-            self._until = until
+            self._keepalive.renew(until)
             if self._watched and (self._sock is None or self._is_stopped()):
                 self._restart()
             else:
@@ -72,8 +67,7 @@ class Watchdog:
 
     def lapsed_since(self, at: float) -> bool:
         """Say whether a keepalive has run out since then: a runtime of that time was ended for it."""
-        with self._lock:
-            return time.monotonic() >= self._until or self._lapsed_at >= at
+        return self._keepalive.lapsed_since(at)
 
     def stop(self) -> None:
         """End it, and the runtimes that it still watches."""
@@ -142,7 +136,7 @@ class Watchdog:
                 raise
         self._sock = ours
         messages = [_watch(pid, folder) for pid, folder in self._watched.items()]
-        for message in [*messages, f"until {self._until!r}"]:
+        for message in [*messages, f"until {self._keepalive.until!r}"]:
             with contextlib.suppress(OSError):  # it died at once; the next message finds out
                 ours.send(os.fsencode(message), socket.MSG_DONTWAIT)
 

@@ -1,0 +1,186 @@
+"""The first process of a sandbox: it builds the sandbox, starts the runner in it, and ends with it.
+
+The kernel protects it from its own namespace: no step can signal, stop or trace it. With it all processes of the
+sandbox end.
+
+Timing: some milliseconds for the set-up; then it sleeps, and looks at the RAM ten times a second if no cgroup does.
+Model: process 1 of its namespace, one thread; steps run in a child of it, never here.
+Guarantee: nothing of the run outlives its worker, its keepalive or its runner.
+Failure: a set-up that fails is reported to the worker, and no runner starts.
+"""
+
+import contextlib
+import math
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from isolane.privileges import drop_capabilities, set_dumpable
+from isolane.sandbox import landlock, seccomp
+from isolane.sandbox.clone import map_user
+from isolane.sandbox.loopback import raise_loopback
+from isolane.sandbox.ram import used_ram_mb
+from isolane.sandbox.report import ExitReport
+from isolane.sandbox.rlimits import apply_rlimits
+from isolane.sandbox.root import build_root, open_trees
+from isolane.sandbox.spec import SandboxSpec, Wall
+from isolane.sandbox.syscalls import SetupError, set_parent_death_signal
+from isolane.sandbox.view import DEVICES, HOME, INSIDE_ID, View
+
+KEEPALIVE = struct.Struct("d")  # the time (monotonic) until which the sandbox may live
+_RAM_SECONDS = 0.1  # between two looks
+_EXITED = 0
+
+
+class Guard:
+    """Builds one sandbox and watches over it."""
+
+    def __init__(
+        self, spec: SandboxSpec, view: View, program: bytes, lifeline: socket.socket, joins: Sequence[int]
+    ) -> None:
+        self._spec = spec
+        self._view = view
+        self._program = program
+        self._lifeline = lifeline
+        self._joins = joins  # descriptors by which a process enters the run's cgroups
+
+    def run(
+        self,
+        serve: Callable[[], NoReturn],
+        *,
+        stream: socket.socket,
+        wait_until_mapped: Callable[[], None],
+    ) -> NoReturn:
+        """Build the sandbox, run `serve` in a child of this process, and end with it."""
+        try:
+            set_parent_death_signal(signal.SIGKILL)
+            self._build(wait_until_mapped)
+            runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
+            if runner == 0:
+                self._lifeline.close()
+                self._become_runner()
+                serve()
+            stream.close()
+            drop_capabilities()
+            set_dumpable(dumpable=False)
+        except SetupError as error:
+            self._end(ExitReport(step=error.step, errno=error.errno, reason=str(error)))
+        except OSError as error:
+            self._end(ExitReport(step="other", errno=error.errno or 0, reason=str(error)))
+        self._watch(runner)
+
+    def _build(self, wait_until_mapped: Callable[[], None]) -> None:
+        set_dumpable(dumpable=True)
+        if self._spec.outside is None:
+            map_user("self", inside=INSIDE_ID, outside_user=os.geteuid(), outside_group=os.getegid())
+        else:
+            wait_until_mapped()
+        # As the user outside, who may enter the folders above; what is made afterwards is the user's inside.
+        trees = open_trees(self._view) if Wall.MOUNT in self._spec.walls else []
+        os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
+        os.setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
+        if Wall.MOUNT in self._spec.walls:
+            build_root(self._view, trees, disk_mb=self._spec.limits.disk_mb)
+        if Wall.NET in self._spec.walls:
+            raise_loopback()
+        socket.sethostname("isolane")
+
+    def _become_runner(self) -> None:
+        """Give up, for ever, all that the set-up needed."""
+        spec = self._spec
+        os.setsid()
+        for descriptor in self._joins:
+            os.write(descriptor, b"0")
+            os.close(descriptor)
+        if Wall.RLIMITS in spec.walls:
+            apply_rlimits(spec.limits, counted=spec.counted)
+        if Wall.CAPABILITIES in spec.walls:
+            drop_capabilities()
+        set_dumpable(dumpable=True)
+        os.environ.update(HOME=HOME, TMPDIR=HOME)
+        os.chdir(HOME)
+        if Wall.LANDLOCK in spec.walls and landlock.abi() > 0:
+            read = (*self._view.binds, *self._view.links, "/proc", "/dev", "/etc")
+            landlock.restrict(read=read, write=(HOME, *DEVICES))
+        if Wall.SECCOMP in spec.walls:
+            seccomp.load(self._program)
+
+    # --- while the runner lives
+    def _watch(self, runner: int) -> NoReturn:
+        for descriptor in self._joins:
+            os.close(descriptor)
+        until, poll, wake = self._spec.until, select.poll(), _wake_at_child()
+        poll.register(self._lifeline, select.POLLIN)
+        poll.register(wake, select.POLLIN)
+        looks_at_ram = self._spec.looks_at_ram
+        while True:
+            _sleep(poll, min(until - time.monotonic(), _RAM_SECONDS if looks_at_ram else math.inf))
+            if (status := _reap(runner)) is not None:
+                self._end(_report(status=status))
+            until = self._newest_keepalive(until)
+            if time.monotonic() >= until:
+                self._end(_report(lapsed=True))
+            if looks_at_ram and used_ram_mb(HOME) > (self._spec.limits.ram_mb or math.inf):
+                self._end(_report(excess="RAM_EXCEEDED"))
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)
+
+    def _newest_keepalive(self, until: float) -> float:
+        """Read all messages of the worker; its end ends the sandbox."""
+        while True:
+            try:
+                message = self._lifeline.recv(KEEPALIVE.size, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return until
+            except ConnectionError:
+                message = b""
+            if len(message) != KEEPALIVE.size:
+                self._end(_report(lapsed=True))
+            (until,) = KEEPALIVE.unpack(message)
+
+    def _end(self, report: ExitReport) -> NoReturn:
+        with contextlib.suppress(OSError):
+            self._lifeline.send(report.encode(), socket.MSG_DONTWAIT)
+        os._exit(_EXITED)
+
+
+def _wake_at_child() -> int:
+    """Return a descriptor that is readable after a child has ended."""
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would let a step interrupt this process
+    return reading
+
+
+def _sleep(poll: select.poll, seconds: float) -> None:
+    poll.poll(None if seconds == math.inf else max(math.ceil(seconds * 1000), 0))
+
+
+def _reap(runner: int) -> int | None:
+    """Reap all children that have ended, orphans included; return the runner's status once it is among them."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == runner:
+                return status
+            if pid == 0:
+                break
+    return None
+
+
+def _report(*, status: int | None = None, excess: str = "", lapsed: bool = False) -> ExitReport:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ExitReport(
+        status=status,
+        cpu_seconds=used.ru_utime + used.ru_stime,
+        peak_ram_mb=used.ru_maxrss / 1024,
+        excess=excess,
+        lapsed=lapsed,
+    )

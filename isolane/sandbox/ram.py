@@ -1,0 +1,28 @@
+"""The RAM of all processes in a sandbox, for machines where no cgroup counts it.
+
+Timing: less than a millisecond for each process.
+Model: in the guard, which sees the processes of its own namespace only.
+Guarantee: best-effort; a sample, so that a run may exceed its limit for a moment.
+Failure: a process that ends meanwhile counts nothing.
+"""
+
+import contextlib
+import os
+
+_KB_PER_MB = 1024
+_PRIVATE = (b"Private_Clean:", b"Private_Dirty:", b"Private_Hugetlb:", b"Pss_Shmem:")
+
+
+def used_ram_mb(files: str) -> float:
+    """Return the private and shared memory of all other processes, and of the files in this folder."""
+    status = os.statvfs(files)
+    written = (status.f_blocks - status.f_bfree) * status.f_frsize / _KB_PER_MB
+    own = str(os.getpid())
+    others = [name for name in os.listdir("/proc") if name.isdecimal() and name != own]  # noqa: PTH208 - cheaper
+    return (written + sum(map(_private_kb, others))) / _KB_PER_MB
+
+
+def _private_kb(pid: str) -> int:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123 - cheaper
+        return sum(int(line.split()[1]) for line in file if line.startswith(_PRIVATE))
+    return 0

@@ -1,0 +1,52 @@
+"""What a worker asks of a zygote for one run. Pure."""
+
+import math
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from isolane.limits import Limits
+
+
+class Wall(StrEnum):
+    """A part of a sandbox that stands for itself. All of them stand always; tests remove one to see it missed."""
+
+    MOUNT = "mount"
+    NET = "net"
+    CAPABILITIES = "capabilities"
+    RLIMITS = "rlimits"
+    LANDLOCK = "landlock"
+    SECCOMP = "seccomp"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SandboxSpec:
+    """One sandbox."""
+
+    limits: Limits
+    until: float = math.inf  # may live until then (monotonic), unless a keepalive follows
+    outside: int | None = None  # the user and group outside, if the zygote may choose; else its own
+    counted: frozenset[str] = frozenset()  # names of the limits that a cgroup keeps for all processes together
+    walls: frozenset[Wall] = frozenset(Wall)
+
+    @property
+    def looks_at_ram(self) -> bool:
+        """Say whether the guard itself must look at the RAM of all processes."""
+        return (
+            self.limits.ram_mb is not None
+            and "ram_mb" not in self.counted
+            and Wall.RLIMITS in self.walls
+        )
+
+    def encode(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return asdict(self) | {"walls": sorted(self.walls), "counted": sorted(self.counted)}
+
+    @classmethod
+    def decode(cls, fields: dict[str, Any]) -> "SandboxSpec":
+        """Return it from JSON."""
+        limits, walls = Limits(**fields["limits"]), frozenset(map(Wall, fields["walls"]))
+        counted = frozenset(fields["counted"])
+        return cls(**fields | {"limits": limits, "walls": walls, "counted": counted})
+
+

@@ -1,0 +1,226 @@
+"""The level `process`: a fresh runner for each run, in namespaces of its own, with limits.
+
+Timing: a start takes the zygote some milliseconds; the sandbox is built while the worker goes on.
+Model: any thread; at most `size` sandboxes at the same time.
+Guarantee: nothing is reused, and nothing weaker takes the place of a sandbox that cannot be built.
+Failure: a machine that cannot build one does not offer the level, and says why and what to do.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from isolane.limits import Limits
+from isolane.protocol import Describe, Grant, NodeCatalogue, Run
+from isolane.results import Code, StepResult
+from isolane.sandbox.spec import Wall
+from resources.placement import Placement
+from resources.runtimes.base import (
+    UNLIMITED,
+    Availability,
+    OnFrame,
+    OnResource,
+    PoolExhaustedError,
+    RunIdentity,
+    Runtime,
+    RuntimeBackend,
+    RuntimeStartError,
+    ignore,
+)
+from resources.runtimes.cgroups.finding import CgroupFinding, find_cgroups
+from resources.runtimes.faults import reported
+from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
+from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.refusals import way_out
+from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
+from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
+from resources.runtimes.zygote import Zygote, ZygoteOptions, release_zygote, share_zygote
+
+
+class ProcessBackend(RuntimeBackend):
+    """Sandboxes that are forked from the worker's zygote."""
+
+    walls: ClassVar[frozenset[Wall]] = ALL_WALLS
+
+    def __init__(
+        self,
+        *,
+        level: str,
+        size: int,
+        packages: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        paths: Sequence[str | Path] = (),
+        hidden: Sequence[str | Path] = (),
+    ) -> None:
+        super().__init__(level=level)
+        options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
+        self._zygote = share_zygote(options)
+        self._keepalive = Keepalive()
+        self._size = size
+        self._lock = threading.Lock()
+        self._slots: set[int] = set()  # taken
+        self._busy: set[SandboxRunner] = set()
+        self._retired: set[SandboxRunner] = set()  # no longer used, and not gone yet
+        self._tried: Availability | None = None
+        self._cgroups: CgroupFinding | None = None
+
+    @property
+    def zygote(self) -> Zygote:
+        """Return the zygote of its sandboxes."""
+        return self._zygote
+
+    @property
+    def cgroups(self) -> CgroupFinding:
+        """Return the cgroups that count for whole runs here, if any, and why not."""
+        if self._cgroups is None:
+            self._cgroups = find_cgroups()
+        return self._cgroups
+
+    def availability(self) -> Availability:
+        """Try the whole set-up, once."""
+        if self._tried is None:
+            self._tried = self._try()
+        return self._tried
+
+    def describe(self) -> NodeCatalogue:
+        """Ask a new runner for its catalogue."""
+        child = self._begin(UNLIMITED, slot=self._size)
+        try:
+            return child.ask(Describe(), NodeCatalogue, START_TIMEOUT)
+        finally:
+            self._dispose(child)
+
+    def start(
+        self,
+        placement: Placement,
+        *,
+        identity: RunIdentity,
+        limits: Limits = UNLIMITED,
+        grants: Sequence[Grant] = (),
+        on_resource: OnResource = ignore,
+    ) -> Runtime:
+        """Start a sandbox."""
+        slot = self._take_slot()
+        try:
+            child = self._begin(limits, slot=slot)
+        except BaseException:
+            self._free(slot)
+            raise
+        with self._lock:
+            self._busy.add(child)
+        return ProcessRuntime(self, slot, child, placement, identity, limits, grants, on_resource)
+
+    def end(self, child: SandboxRunner, slot: int) -> None:
+        """End a sandbox that a run has used, and free its slot in any case."""
+        try:
+            self._dispose(child)
+        finally:
+            self._free(slot)
+
+    def keepalive(self, *, until: float) -> None:
+        """Tell every guard."""
+        self._keepalive.renew(until)
+        with self._lock:
+            busy = list(self._busy)
+        for child in busy:
+            child.keep_alive(until)
+
+    def sweep(self) -> None:
+        """End what has not ended yet, and remove the cgroups that dead workers left. The rest ended with its worker."""
+        with self._lock:
+            left = list(self._retired)
+        for child in left:
+            self._dispose(child)
+        if self._cgroups is not None and self._cgroups.cgroups is not None:
+            self._cgroups.cgroups.sweep()
+
+    def stop(self) -> None:
+        """End all sandboxes; their users dispose of them."""
+        with self._lock:
+            busy = list(self._busy)
+        for child in busy:
+            with reported("a sandbox was not ended"):
+                child.kill()
+        with reported("the zygote was not ended"):
+            release_zygote(self._zygote)
+
+    def _try(self) -> Availability:
+        try:
+            compile_policy()
+            self.describe()
+        except SeccompUnavailable as error:
+            return Availability(ok=False, reason=str(error))
+        except RuntimeStartError as error:
+            return Availability(ok=False, reason=way_out(error))
+        return Availability(ok=True)
+
+    def _begin(self, limits: Limits, *, slot: int) -> SandboxRunner:
+        try:
+            return SandboxRunner(
+                zygote=self._zygote,
+                keepalive=self._keepalive,
+                cgroups=self.cgroups.cgroups,
+                program=compile_policy(),
+                limits=limits,
+                outside=outside_user(slot),
+                walls=self.walls,
+            )
+        except OSError as error:
+            raise RuntimeStartError(f"the sandbox cannot be started: {error}") from error
+
+    def _dispose(self, child: SandboxRunner) -> None:
+        is_gone = False
+        with reported("a sandbox was not disposed of"):
+            is_gone = child.dispose()
+        with self._lock:
+            self._busy.discard(child)
+            (self._retired.discard if is_gone else self._retired.add)(child)
+
+    def _take_slot(self) -> int:
+        with self._lock:
+            free = next((slot for slot in range(self._size) if slot not in self._slots), None)
+            if free is None:
+                raise PoolExhaustedError(
+                    f"all {self._size} runtimes of level {self.level} are in use"
+                )
+            self._slots.add(free)
+            return free
+
+    def _free(self, slot: int) -> None:
+        with self._lock:
+            self._slots.discard(slot)
+
+
+class ProcessRuntime(ForkedRuntime):
+    """A sandbox while its run uses it."""
+
+    _child: SandboxRunner
+
+    def __init__(
+        self,
+        backend: ProcessBackend,
+        slot: int,
+        child: SandboxRunner,
+        placement: Placement,
+        identity: RunIdentity,
+        limits: Limits,
+        grants: Sequence[Grant],
+        on_resource: OnResource,
+    ) -> None:
+        super().__init__(child, placement, identity, limits, grants, on_resource)
+        self._backend = backend
+        self._slot = slot
+
+    def run(
+        self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
+    ) -> StepResult:
+        """Run one attempt; a failure after a limit was hit is that of the limit."""
+        result = super().run(run, deadline=deadline, cancelled=cancelled, on_frame=on_frame)
+        if result.code is not Code.UNKNOWN_ERROR or (excess := self._child.excess()) is None:
+            return result
+        return replace(result, code=excess, message=self._child.explain(excess))
+
+    def _return_child(self, *, clean: bool) -> None:
+        self._backend.end(self._child, self._slot)

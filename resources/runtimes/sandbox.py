@@ -1,0 +1,136 @@
+"""A runner of the level `process`: in namespaces of its own, under a guard that ends all of it.
+
+Timing: starting returns before the sandbox is built; kill waits for the end.
+Model: see resources.runtimes.runner; the worker knows the guard, which is process 1 of the sandbox.
+Guarantee: with the guard everything of the run ends: processes, files, mounts, network.
+Failure: an error while it is ended is logged, never raised; a cgroup that stays is swept later.
+"""
+
+import base64
+import contextlib
+import os
+import signal
+import socket
+
+from isolane.limits import Limits, Usage
+from isolane.results import Code
+from isolane.sandbox.guard import KEEPALIVE
+from isolane.sandbox.spec import SandboxSpec, Wall
+from resources.runtimes.cgroups.group import RunGroup
+from resources.runtimes.cgroups.tree import Cgroups
+from resources.runtimes.deaths import failure_of, sentence_of
+from resources.runtimes.faults import reported
+from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.runner import Runner
+from resources.runtimes.zygote import Zygote
+
+ALL_WALLS = frozenset(Wall)
+
+
+class SandboxRunner(Runner):
+    """One runner for one run."""
+
+    def __init__(
+        self,
+        *,
+        zygote: Zygote,
+        keepalive: Keepalive,
+        cgroups: Cgroups | None,
+        program: bytes,
+        limits: Limits,
+        outside: int | None,
+        walls: frozenset[Wall] = ALL_WALLS,
+    ) -> None:
+        super().__init__()
+        self._keepalive = keepalive
+        self._limits = limits
+        self._group: RunGroup | None = None
+        spec = SandboxSpec(
+            limits=limits,
+            until=keepalive.until,
+            outside=outside,
+            counted=frozenset(cgroups.kept) if cgroups else frozenset(),
+            walls=walls,
+        )
+        request = {"sandbox": spec.encode(), "program": base64.b64encode(program).decode()}
+        with contextlib.ExitStack() as undo:
+            if cgroups is not None and Wall.RLIMITS in walls:
+                self._group = cgroups.create(limits)
+                undo.callback(self._group.remove)
+            self._fork(zygote, request, self._group.join_fds() if self._group else ())
+            undo.pop_all()
+        self._used = Usage()
+        self._excess: Code | None = None
+
+    def keep_alive(self, until: float) -> None:
+        """Let it live until then, without waiting."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            self._lifeline.send(KEEPALIVE.pack(until), socket.MSG_DONTWAIT)
+
+    @property
+    def is_lost(self) -> bool:
+        """True if its keepalive ran out, or its zygote died; known once it is dead."""
+        return (
+            not self._reports
+            or self._reports[0].lapsed
+            or self._keepalive.lapsed_since(self._started_at)
+        )
+
+    def usage(self) -> Usage:
+        """Return what all of its processes have used; known once it is dead."""
+        return self._used
+
+    def excess(self) -> Code | None:
+        """Return the code of a limit that a living or dead one has hit, as far as a cgroup tells."""
+        if self._group is not None:
+            with contextlib.suppress(OSError):
+                self._excess = self._group.excess()
+        return self._excess
+
+    def explain(self, code: Code) -> str:
+        """Return the sentence for an excess."""
+        return sentence_of(code, self._limits)
+
+    def cause_of_death(self) -> tuple[Code, str]:
+        """Return the limit that ended it, or that it died by itself."""
+        return (
+            failure_of(self.report(), self._limits, excess=self._excess)
+            or super().cause_of_death()
+        )
+
+    def _end(self) -> None:
+        with reported("a sandbox was not ended"):
+            self._signal(signal.SIGKILL)
+
+    def _ended(self) -> None:
+        """Read what the cgroup counted, then remove it."""
+        if self._group is None or not self._is_over:
+            self._used = self._used_by_reports()
+            return
+        group, self._group = self._group, None
+        with reported("what a run used was not read"):
+            self._excess = self._excess or group.excess()
+            self._used = group.usage()
+        with reported("the cgroup of a run was not removed"):
+            group.remove()
+
+    def _used_by_reports(self) -> Usage:
+        if not self._reports:
+            return self._used
+        return Usage(
+            cpu_seconds=max(report.cpu_seconds for report in self._reports),
+            peak_ram_mb=max(report.peak_ram_mb for report in self._reports),
+        )
+
+
+# The worker chooses a user for each sandbox if it is root; an ordinary one has only its own.
+_FIRST_USER = 0x40000000
+_USERS_PER_WORKER = 1 << 8
+_WORKERS = 1 << 18
+
+
+def outside_user(slot: int) -> int | None:
+    """Return the user of a sandbox outside of it: one for each slot of each worker, none of the machine's."""
+    if os.geteuid() != 0:
+        return None
+    return _FIRST_USER + os.getpid() % _WORKERS * _USERS_PER_WORKER + slot % _USERS_PER_WORKER
