@@ -26,7 +26,8 @@ def load(program: bytes) -> None:
     """Filter all further system calls by compiled BPF instructions; `no_new_privs` must be set."""
     length, rest = divmod(len(program), _INSTRUCTION)
     if rest or not 0 < length <= _MAX_INSTRUCTIONS:
-        raise OSError(errno.EINVAL, f"{len(program)} bytes are no filter of 1 to {_MAX_INSTRUCTIONS} instructions")
+        text = f"{len(program)} bytes are no filter of 1 to {_MAX_INSTRUCTIONS} instructions"
+        raise OSError(errno.EINVAL, text)
     libc = ctypes.CDLL(None, use_errno=True)
     given = ctypes.byref(_Program(length, program))
     if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, given, 0, 0) != 0:

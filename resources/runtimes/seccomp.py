@@ -68,7 +68,7 @@ UNJUDGED = range(468, 548)
 _NEW_NAMESPACES = (1 << 17, 1 << 25, 1 << 26, 1 << 27, 1 << 28, 1 << 29, 1 << 30)
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX write what its owner seems to have typed
 _FILE_TYPE = 0o170000
-_UNSIGNED_INT = 0xFFFFFFFF  # of these arguments the kernel reads no more bits, so no more are compared
+_UNSIGNED_INT = 0xFFFFFFFF  # the kernel reads no more bits of this argument
 
 
 class SeccompUnavailable(RuntimeError):
@@ -112,8 +112,8 @@ def compile_policy() -> bytes:
     library = _load_library()
     if library.system_arch() not in (library.Arch.X86_64, library.Arch.AARCH64):
         raise SeccompUnavailable(
-            "the filter for system calls is written for x86_64 and aarch64 only: run this worker on one of them, or offer"
-            " another isolation level"
+            "the filter for system calls is written for x86_64 and aarch64 only: run this worker on one of"
+            " them, or offer another isolation level"
         )
     try:
         return _export(_filter(library))
@@ -153,12 +153,12 @@ def _filter(library: Any) -> Any:
 def _numbers(library: Any, *names: str) -> list[int]:
     """Return the numbers of those calls that this architecture has: the others resolve to less than -1."""
     found = {name: library.resolve_syscall(library.system_arch(), name) for name in names}
-    known = {name: NUMBERS.get(name, -1) if number == -1 else number for name, number in found.items()}
-    if unknown := [name for name, number in known.items() if number == -1]:
+    found |= {name: NUMBERS.get(name, -1) for name, number in found.items() if number == -1}
+    if unknown := [name for name, number in found.items() if number == -1]:
         raise SeccompUnavailable(
             f"libseccomp does not know the system calls {', '.join(unknown)}: install version 2.5 or newer"
         )
-    return [number for number in known.values() if number >= 0]
+    return [number for number in found.values() if number >= 0]
 
 
 def _export(policy: Any) -> bytes:
