@@ -14,6 +14,7 @@ class Limits:
     disk_mb: int | None = None  # files that it writes
     open_files: int | None = None  # of each process
     output_kb: int | None = None  # log lines of one attempt of a step
+    seconds: float | None = None  # for which the run may still go on
 
     def stricter(self, other: "Limits") -> "Limits":
         """Return the smaller of both for each limit."""

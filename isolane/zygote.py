@@ -303,7 +303,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--package", action="append", default=[], help="package with nodes")
     parser.add_argument("--tasks", action="append", default=[], help="package with task functions")
     parser.add_argument("--late", action="append", default=[], help="import it after the fork")
-    parser.add_argument("--hide", action="append", default=[], help="folder or file that no sandbox shows")
+    parser.add_argument(
+        "--hide", action="append", default=[], help="folder or file that no sandbox shows"
+    )
     return parser.parse_args()
 
 

@@ -52,7 +52,7 @@ class BareBackend(SharedBackend):
         if grants:
             raise RuntimeStartError("without a context there is nothing that could hold resources")
         child = self._pool.take(placement.tenant_id)
-        return BareRuntime(self._pool, child, placement, identity, (), on_resource)
+        return BareRuntime(self._pool, child, placement, identity, limits, (), on_resource)
 
 
 class BareRuntime(SharedRuntime):

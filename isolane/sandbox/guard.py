@@ -42,7 +42,12 @@ class Guard:
     """Builds one sandbox and watches over it."""
 
     def __init__(
-        self, spec: SandboxSpec, view: View, program: bytes, lifeline: socket.socket, joins: Sequence[int]
+        self,
+        spec: SandboxSpec,
+        view: View,
+        program: bytes,
+        lifeline: socket.socket,
+        joins: Sequence[int],
     ) -> None:
         self._spec = spec
         self._view = view
@@ -78,7 +83,9 @@ class Guard:
     def _build(self, wait_until_mapped: Callable[[], None]) -> None:
         set_dumpable(dumpable=True)
         if self._spec.outside is None:
-            map_user("self", inside=INSIDE_ID, outside_user=os.geteuid(), outside_group=os.getegid())
+            map_user(
+                "self", inside=INSIDE_ID, outside_user=os.geteuid(), outside_group=os.getegid()
+            )
         else:
             wait_until_mapped()
         # As the user outside, who may enter the folders above; what is made afterwards is the user's inside.
@@ -155,7 +162,9 @@ def _wake_at_child() -> int:
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would let a step interrupt this process
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # Python's own handler would let a step interrupt this process
     return reading
 
 

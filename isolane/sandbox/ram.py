@@ -18,11 +18,11 @@ def used_ram_mb(files: str) -> float:
     status = os.statvfs(files)
     written = (status.f_blocks - status.f_bfree) * status.f_frsize / _KB_PER_MB
     own = str(os.getpid())
-    others = [name for name in os.listdir("/proc") if name.isdecimal() and name != own]  # noqa: PTH208 - cheaper
+    others = [name for name in os.listdir("/proc") if name.isdecimal() and name != own]
     return (written + sum(map(_private_kb, others))) / _KB_PER_MB
 
 
 def _private_kb(pid: str) -> int:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123 - cheaper
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         return sum(int(line.split()[1]) for line in file if line.startswith(_PRIVATE))
     return 0

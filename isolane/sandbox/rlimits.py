@@ -13,11 +13,13 @@ from collections.abc import Collection
 from isolane.limits import Limits
 
 _MB = 1024 * 1024
-_BESIDE_MB = 128  # the interpreter's own data, and stacks of threads, which are reserved and hardly used
+_BESIDE_MB = (
+    128  # the interpreter's own data, and stacks of threads, which are reserved and hardly used
+)
 _OWN_PROCESSES = 1  # the guard, which counts for the same user namespace
 
 
-def apply_rlimits(limits: Limits, *, seconds: float, counted: Collection[str]) -> None:
+def apply_rlimits(limits: Limits, *, counted: Collection[str]) -> None:
     """Set the limits of this process. What a cgroup counts for the whole run is not limited here as well."""
     _set(resource.RLIMIT_CORE, 0)
     _set(resource.RLIMIT_MEMLOCK, 64 * 1024)
@@ -29,8 +31,8 @@ def apply_rlimits(limits: Limits, *, seconds: float, counted: Collection[str]) -
         _set(resource.RLIMIT_NPROC, limits.processes + _OWN_PROCESSES)
     if limits.ram_mb is not None and "ram_mb" not in counted:
         _set(resource.RLIMIT_DATA, (limits.ram_mb + _BESIDE_MB) * _MB)
-    if limits.cpu is not None and "cpu" not in counted and math.isfinite(seconds):
-        _set(resource.RLIMIT_CPU, max(math.ceil(limits.cpu * seconds), 1))
+    if limits.cpu is not None and limits.seconds is not None and "cpu" not in counted:
+        _set(resource.RLIMIT_CPU, max(math.ceil(limits.cpu * limits.seconds), 1))
 
 
 def _set(which: int, value: int) -> None:

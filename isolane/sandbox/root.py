@@ -9,6 +9,7 @@ Failure: SetupError; the process ends, and its namespaces with it.
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from isolane.sandbox.syscalls import (
@@ -64,7 +65,7 @@ def build_root(view: View, trees: list[Tree], *, disk_mb: int | None) -> None:
         for path, text in FILES.items():
             _write(path, text)
         for path, target in (LINKS | view.links).items():
-            _make(path, lambda name, target=target: os.symlink(target, name))
+            _make(path, partial(os.symlink, target))
     for tree in trees:
         _attach(tree)
     for path in view.hidden:
@@ -109,7 +110,7 @@ def _make_folders(paths: tuple[str, ...]) -> None:
 
 def _write(path: str, text: str) -> None:
     def create(name: str) -> None:
-        with open(name, "w", encoding="utf-8") as file:  # noqa: PTH123 - relative to the new root
+        with open(name, "w", encoding="utf-8") as file:
             file.write(text)
 
     _make(path, create)

@@ -26,7 +26,9 @@ class SandboxSpec:
     limits: Limits
     until: float = math.inf  # may live until then (monotonic), unless a keepalive follows
     outside: int | None = None  # the user and group outside, if the zygote may choose; else its own
-    counted: frozenset[str] = frozenset()  # names of the limits that a cgroup keeps for all processes together
+    counted: frozenset[str] = (
+        frozenset()
+    )  # names of the limits that a cgroup keeps for all processes together
     walls: frozenset[Wall] = frozenset(Wall)
 
     @property
@@ -48,5 +50,3 @@ class SandboxSpec:
         limits, walls = Limits(**fields["limits"]), frozenset(map(Wall, fields["walls"]))
         counted = frozenset(fields["counted"])
         return cls(**fields | {"limits": limits, "walls": walls, "counted": counted})
-
-

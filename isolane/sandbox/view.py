@@ -16,7 +16,7 @@ import isolane
 
 INSIDE_ID = 1000  # of the only user and group
 HOME = "/tmp"  # noqa: S108 - a file system of the sandbox's own
-_PACKAGE = os.path.dirname(os.path.realpath(isolane.__file__))  # noqa: PTH120 - text, as all paths here
+_PACKAGE = os.path.dirname(os.path.realpath(isolane.__file__))
 _SITE_PACKAGES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SETTINGS = (
@@ -79,7 +79,7 @@ def is_within(path: str, folders: Iterable[str]) -> bool:
 def _import_paths(paths: Iterable[str]) -> list[str]:
     """Leave out the folder of our own source, where the platform's data may be; its package is shown alone."""
     root, _, _ = _PACKAGE.rpartition("/")
-    is_source = os.path.basename(root) not in _SITE_PACKAGES  # noqa: PTH119 - text, as all paths here
+    is_source = os.path.basename(root) not in _SITE_PACKAGES
     return [path for path in map(os.path.abspath, paths) if not (is_source and path == root)]
 
 

@@ -7,7 +7,9 @@ from isolane.results import Code
 from isolane.sandbox.report import ExitReport
 
 
-def failure_of(report: ExitReport, limits: Limits, *, excess: Code | None) -> tuple[Code, str] | None:
+def failure_of(
+    report: ExitReport, limits: Limits, *, excess: Code | None
+) -> tuple[Code, str] | None:
     """Return the code and sentence of a limit that ended it; None if it died by itself."""
     code = Code(report.excess) if report.excess else excess
     if code is not None:

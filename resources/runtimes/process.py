@@ -29,7 +29,7 @@ from resources.runtimes.base import (
     RuntimeStartError,
     ignore,
 )
-from resources.runtimes.cgroups.finding import CgroupFinding, find_cgroups
+from resources.runtimes.cgroups.detection import CgroupFinding, find_cgroups
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.keepalive import Keepalive

@@ -22,9 +22,9 @@ _OLD_KERNEL = "the kernel is too old: Linux 5.14 or newer is needed"
 
 def way_out(error: RuntimeStartError) -> str:
     """Return the reason why the level is not available, and what to do about it."""
-    report = getattr(error, "report", None)
-    if report is None:
+    if not isinstance(error, SandboxRefused):
         return str(error)
+    report = error.report
     if report.errno in (errno.ENOSYS, errno.EINVAL):
         return f"{error} ({_OLD_KERNEL})"
     hint = _WAYS_OUT.get(report.step)

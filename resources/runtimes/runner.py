@@ -25,7 +25,7 @@ from isolane.sandbox.report import ExitReport
 from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import OnResource, RuntimeStartError, ignore
 from resources.runtimes.faults import reported
-from resources.runtimes.zygote import ForkedProcess, Zygote
+from resources.runtimes.zygote import ForkedProcess, SandboxRefused, Zygote
 
 END_SECONDS = 5.0  # for a killed runner; it may be traced, or hang in the kernel
 _REPORT_SECONDS = 1.0  # for the zygote to report its end
@@ -48,7 +48,9 @@ class Runner(ABC):
         self._is_over = False  # killed, and its processes are gone
         self._started_at = time.monotonic()
 
-    def _fork(self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    def _fork(
+        self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int] = ()
+    ) -> None:
         """Let the zygote fork it; if that fails, nothing is left of it here."""
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
@@ -113,6 +115,7 @@ class Runner(ABC):
     def _end(self) -> None:
         """End it and all that it started, without waiting."""
 
+    @abstractmethod
     def _ended(self) -> None:
         """Remove what only it needed; called again if that was not possible."""
 
@@ -229,7 +232,9 @@ class Runner(ABC):
 
     def _failed(self, what: str, reason: str) -> RuntimeStartError:
         self.kill()
-        details = self.report().reason or self.stderr_text() or self.exit_text()
+        if self.report().reason:
+            return SandboxRefused(self.report())
+        details = self.stderr_text() or self.exit_text()
         return RuntimeStartError(f"{what}, {reason}: {details}")
 
     def _reply(self, deadline: float, on_resource: OnResource) -> Frame:

@@ -94,8 +94,7 @@ class SandboxRunner(Runner):
     def cause_of_death(self) -> tuple[Code, str]:
         """Return the limit that ended it, or that it died by itself."""
         return (
-            failure_of(self.report(), self._limits, excess=self._excess)
-            or super().cause_of_death()
+            failure_of(self.report(), self._limits, excess=self._excess) or super().cause_of_death()
         )
 
     def _end(self) -> None:

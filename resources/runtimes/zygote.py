@@ -95,7 +95,7 @@ class ZygoteProcess:
         self._is_retired = False
         self._forks = 0
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process is here
         with theirs:
             self._process = _spawn(theirs, _arguments(options, late), self._stderr.fileno())
         self._size_kb = 0
@@ -227,7 +227,9 @@ class Zygote:
 
     def _running(self) -> ZygoteProcess:
         if self._process is not None and self._process.has_grown():
-            logger.warning("the zygote has grown; another one starts", extra={"event": "ZYGOTE_GROWN"})
+            logger.warning(
+                "the zygote has grown; another one starts", extra={"event": "ZYGOTE_GROWN"}
+            )
             self._process.retire()
             self._process = None
         if self._process is None:

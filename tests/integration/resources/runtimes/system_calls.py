@@ -33,7 +33,10 @@ MAX_FAMILY = 50
 def clones(numbers: Mapping[str, int]) -> dict[str, str]:
     """Try each new namespace, and none."""
     flags = {**NAMESPACES, "none": 0, "user with a high bit": NAMESPACES["user"] | HIGH}
-    return {name: raw(numbers["clone"], flag | CLONE_SIGHAND, 0, 0, 0, 0) for name, flag in flags.items()}
+    return {
+        name: raw(numbers["clone"], flag | CLONE_SIGHAND, 0, 0, 0, 0)
+        for name, flag in flags.items()
+    }
 
 
 def families(call: int) -> dict[str, str]:
@@ -79,7 +82,9 @@ def foreign(kind: str) -> str:
 
 def capabilities() -> str:
     (line,) = [
-        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff")
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("CapEff")
     ]
     return line.split()[1]
 

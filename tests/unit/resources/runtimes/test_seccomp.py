@@ -30,7 +30,7 @@ def test_each_call_is_named_once() -> None:
 def test_numbers_are_those_of_refused_calls_and_below_the_unjudged_ones() -> None:
     assert set(NUMBERS) <= set(REFUSED)
     assert len(set(NUMBERS.values())) == len(NUMBERS)
-    assert 424 <= min(NUMBERS.values())  # smaller ones differ between architectures
+    assert min(NUMBERS.values()) >= 424  # smaller ones differ between architectures
     assert max(NUMBERS.values()) < UNJUDGED.start
 
 
