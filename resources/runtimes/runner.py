@@ -44,6 +44,7 @@ class Runner(ABC):
         self._has_answered = False
         self._pending: deque[type[Any]] = deque()  # the answers to come, in this order
         self._forked: ForkedProcess | None = None
+        self._pid = 0
         self._reports: list[ExitReport] = []
         self._is_over = False  # killed, and its processes are gone
         self._started_at = time.monotonic()
@@ -60,6 +61,7 @@ class Runner(ABC):
             with theirs, line:
                 given = [theirs.fileno(), line.fileno(), *descriptors]
                 self._forked = zygote.fork(request, given)
+                self._pid = self._forked.pid
             self.stream = Stream(ours)
             undo.pop_all()
         # Packages that are imported after the fork take a moment, and may fail.
@@ -67,14 +69,8 @@ class Runner(ABC):
 
     @property
     def pid(self) -> int:
-        """Return the process id that the worker knows it by."""
-        return self._process.pid
-
-    @property
-    def _process(self) -> ForkedProcess:
-        if self._forked is None:
-            raise RuntimeStartError("the runner was not started")
-        return self._forked
+        """Return the process id that the worker knows it by; once it is disposed of, that may be another's."""
+        return self._pid
 
     def ended(self) -> bool:
         """Say whether its process is dead; what it has started may not be."""
@@ -120,8 +116,9 @@ class Runner(ABC):
         """Remove what only it needed; called again if that was not possible."""
 
     def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._process.pidfd, number)
+        if self._forked is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._forked.pidfd, number)
 
     def _wait(self, seconds: float) -> bool:
         if self._forked is None:

@@ -99,6 +99,7 @@ class ZygoteProcess:
         with theirs:
             self._process = _spawn(theirs, _arguments(options, late), self._stderr.fileno())
         self._size_kb = 0
+        self._last_words = ""
 
     @property
     def pid(self) -> int:
@@ -161,13 +162,15 @@ class ZygoteProcess:
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_SECONDS)
+        self._last_words = self.stderr_text()
+        self._stderr.close()
 
     def stderr_text(self) -> str:
         """Return what it and its runners wrote to stderr before they served, normally nothing."""
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):  # it is closed, and was read before
             written = os.pread(self._stderr.fileno(), _STDERR_MAX, 0)
             return written.decode("utf-8", "replace").strip()
-        return ""
+        return self._last_words
 
     def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
         self._control.settimeout(seconds)

@@ -13,8 +13,9 @@ from isolane.protocol import Ready, encode
 from isolane.results import Code
 from resources.runtimes import supervision
 from resources.runtimes.shared import SharedBackend, SharedRuntime
+from resources.runtimes.zygote import LatePackage
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone, wait_until
-from tests.placements import ACME, a_placement, run_id
+from tests.placements import run_id
 
 
 @contextmanager
@@ -91,14 +92,12 @@ def test_and_has_no_longer_than_any_other(start: Start, monkeypatch: pytest.Monk
     assert result.code is Code.RESOURCE_ERROR
 
 
-def test_one_that_was_never_asked_anything_is_waited_for(
+def test_one_that_imports_a_package_by_itself_is_waited_for(
     backend: SharedBackend, start: Start
 ) -> None:
-    unused = backend.start(a_placement("e0"), identity=ACME)
-    unused.close(5)
-    second = start(execution_id="e1")
-    assert second.pid == unused.pid  # type: ignore[attr-defined]
-    assert not second._child.is_pending
+    backend._zygote._late = (LatePackage(name="package threads", threads=1, seconds=0.1),)
+    first = start(execution_id="e1")
+    assert not first._child.is_pending
 
 
 class CancelledMeanwhile(threading.Event):

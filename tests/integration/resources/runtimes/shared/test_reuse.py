@@ -259,9 +259,7 @@ def test_an_idle_runner_that_died_is_replaced(start: Start) -> None:
     first = start()
     first.close(5)
     os.kill(first.pid, signal.SIGKILL)
-    # All of its threads must be gone: until then the dead leader still has a stream.
-    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    wait_until(lambda: os.waitid(os.P_PID, first.pid, flags))
+    wait_until(first._child.ended)
     second = start()
     assert second.pid != first.pid
     assert Driver(second).output("test.add", {"a": 1}) == 2
@@ -276,6 +274,7 @@ def test_a_runtime_that_was_never_opened_goes_back(backend: SharedBackend, start
 def test_stop_ends_idle_and_busy_runners(backend: SharedBackend, start: Start) -> None:
     busy, idle = start(), start()
     idle.close(5)
+    Driver(busy).output("test.identity")
     backend.stop()
     assert is_gone(busy.pid)
     assert is_gone(idle.pid)
@@ -288,10 +287,8 @@ def test_a_package_that_cannot_be_imported_is_named() -> None:
     reason = "package tests.nowhere cannot be imported: ModuleNotFoundError"
     with pytest.raises(RuntimeStartError, match=reason):
         backend.describe()
-    runtime = backend.start(PLACEMENT, identity=ACME)
     with pytest.raises(RuntimeStartError, match=reason):
-        runtime.open()
-    assert runtime.close(5) == ()
+        backend.start(PLACEMENT, identity=ACME)
     backend.stop()
 
 
