@@ -32,9 +32,7 @@ from orchestrator.processes import Process
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 REDIS_SCHEMES = ("redis", "rediss", "unix")
 # Of a run whose tenant's quota says nothing else.
-DEFAULT_LIMITS = Limits(
-    cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256
-)
+DEFAULT_LIMITS = Limits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +233,6 @@ class _Reader:
                 f"{name} is {value!r}; use a whole number from {least} upward."
             )
         return int(value)
-
 
     def limit(self, name: str, limit: str) -> Number:
         bounds = LIMIT_BOUNDS[limit]
