@@ -102,7 +102,15 @@ class SharedBackend(RuntimeBackend):
     ) -> Runtime:
         """Take an idle runner of this tenant, or start one."""
         child = self._pool.take(placement.tenant_id)
-        return SharedRuntime(self._pool, child, placement, identity, grants, on_resource)
+        return SharedRuntime(
+            self._pool,
+            child,
+            placement,
+            identity,
+            grants,
+            on_resource,
+            output_kb=limits.output_kb,
+        )
 
     def keepalive(self, *, until: float) -> None:
         """Extend the watchdog's deadline."""
@@ -139,6 +147,8 @@ class SharedRuntime(Runtime):
         identity: RunIdentity,
         grants: Sequence[Grant],
         on_resource: OnResource,
+        *,
+        output_kb: int | None = None,
     ) -> None:
         self._pool = pool
         self._child = child
@@ -146,6 +156,7 @@ class SharedRuntime(Runtime):
         self._identity = identity
         self._grants = tuple(grants)
         self._on_resource = on_resource
+        self._output_kb = output_kb
         self._handles: set[str] = set()  # allocated, and not reported closed
         self._opened = False
         self._closing = False
@@ -197,6 +208,7 @@ class SharedRuntime(Runtime):
             cancelled=cancelled,
             on_frame=on_frame,
             on_resource=self._track,
+            output_kb=self._output_kb,
         ).result()
 
     def begin_close(self) -> None:

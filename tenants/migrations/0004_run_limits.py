@@ -1,4 +1,4 @@
-"""What one run of a tenant may use; null is the platform's default."""
+"""Limits of what a run of a tenant may use; null is the platform's default."""
 
 from django.db import migrations, models
 
