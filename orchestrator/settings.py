@@ -242,6 +242,7 @@ SECRETS_DIR = ENV.secrets_dir
 WORKER_CAPACITY = ENV.worker_capacity
 LEASE_SECONDS = 15  # the order of all clocks of a worker is asserted in executions/worker/clocks.py
 CATALOGUE_PATIENCE = timedelta(minutes=ENV.catalogue_patience_minutes)
+RUN_LIMITS = ENV.run_limits  # a tenant's quota may say more or less, a blueprint only less
 DRAIN_GRACE_SECONDS = 10
 RUNTIMES = {
     "shared": {

@@ -77,6 +77,7 @@ def _open(
     runtime = boot.backends[run.isolation].start(
         context.placement,
         identity=identity,
+        limits=run.limits,
         grants=grants,
         on_resource=lambda frame: track_report(context, frame),
     )
