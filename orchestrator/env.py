@@ -84,6 +84,13 @@ def home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("ISOLANE_HOME", PROJECT_ROOT / ".isolane"))
 
 
+def private_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files and folders of the platform that no sandbox may show, wherever they are."""
+    files = [environ[name] for name in sorted(environ) if name.endswith("_FILE") and environ[name]]
+    folders = [home(environ), *filter(None, [environ.get("ISOLANE_SECRETS_DIR", "")])]
+    return tuple(Path(path).absolute() for path in (*folders, *files))
+
+
 def variable(environ: Mapping[str, str], name: str) -> str:
     """Return one variable, or the content of the file that NAME_FILE points to; empty if neither is set."""
     return _Reader(environ).text(name, "")
