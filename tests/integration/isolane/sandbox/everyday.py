@@ -64,7 +64,9 @@ def event_loop() -> None:
         child = await asyncio.create_subprocess_exec("/bin/cat", stdin=-1, stdout=-1)
         assert (await child.communicate(b"x"))[0] == b"x"
         assert await asyncio.to_thread(abs, -1) == 1
-        async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1") as server:
+        async with await asyncio.start_server(
+            lambda _, writer: writer.close(), "127.0.0.1"
+        ) as server:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             assert await reader.read() == b""
             writer.close()

@@ -13,7 +13,10 @@ from tests.integration.isolane.sandbox.calls import outcome, set_no_new_privs
 
 GETPPID = {"x86_64": 110, "aarch64": 173}[os.uname().machine]
 LOAD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
-ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 42  # 42: an error that the kernel never gives for this call
+ALLOW, REFUSE = (
+    0x7FFF0000,
+    0x00050000 | 42,
+)  # 42: an error that the kernel never gives for this call
 
 
 def instruction(code: int, constant: int, *, skip: int = 0) -> bytes:
@@ -56,7 +59,9 @@ def main() -> None:
     loaded = outcome(lambda: seccomp.load(NO_PARENT))
     nonsense = outcome(lambda: seccomp.load(b"\xff" * 8))
     lifted = outcome(lambda: seccomp.load(EVERYTHING))
-    mode = [line for line in Path("/proc/self/status").read_text().splitlines() if "Seccomp:" in line]
+    mode = [
+        line for line in Path("/proc/self/status").read_text().splitlines() if "Seccomp:" in line
+    ]
     told = {"loaded": loaded, "nonsense": nonsense, "lifted": lifted, "mode": mode[0].split()[1]}
     json.dump({**told, "before": before, "after": answers()}, sys.stdout)
 

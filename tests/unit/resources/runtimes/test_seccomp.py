@@ -12,7 +12,7 @@ WAYS_OUT = {
     "pidfd_getfd", "pivot_root", "process_madvise", "process_vm_readv", "process_vm_writev", "ptrace", "request_key",
     "setns", "umount2", "unshare", "userfaultfd",
 }  # fmt: skip
-NEEDED = {"clone", "fork", "execve", "landlock_restrict_self", "memfd_secret", "prctl", "seccomp", "socket"}  # fmt: skip
+NEEDED = {"clone", "fork", "execve", "landlock_restrict_self", "prctl", "seccomp", "socket"}
 
 
 def test_ways_out_are_refused_and_needed_calls_are_not() -> None:
@@ -30,7 +30,7 @@ def test_each_call_is_named_once() -> None:
 def test_numbers_are_those_of_refused_calls_and_below_the_unjudged_ones() -> None:
     assert set(NUMBERS) <= set(REFUSED)
     assert len(set(NUMBERS.values())) == len(NUMBERS)
-    assert 424 <= min(NUMBERS.values())  # smaller ones differ between architectures
+    assert min(NUMBERS.values()) >= 424  # smaller ones differ between architectures
     assert max(NUMBERS.values()) < UNJUDGED.start
 
 
