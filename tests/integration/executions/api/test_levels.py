@@ -14,7 +14,7 @@ LEVELS = "/api/v1/levels"
 
 
 @pytest.fixture
-def offered() -> None:
+def offered(acme: TenantRef, globex: TenantRef) -> None:
     """Two workers, of which one cannot build sandboxes."""
     with platform_scope():
         catalogue = Catalogue.objects.create(version="v1", nodes=[], packages={})
