@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from secrets import token_urlsafe
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -21,13 +22,17 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from foundation.keyring import is_valid_key
+from foundation.limit_bounds import LIMIT_BOUNDS, Number, number
 from foundation.samples import sample_in
 from foundation.undumpable import close_to_others
+from isolane.limits import Limits
 from orchestrator.cache_url import cache_url
 from orchestrator.processes import Process
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 REDIS_SCHEMES = ("redis", "rediss", "unix")
+# Of a run whose tenant's quota says nothing else.
+DEFAULT_LIMITS = Limits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,7 @@ class Env:
     worker_concurrency: int
     worker_capacity: int
     catalogue_patience_minutes: int
+    run_limits: Limits
     node_packages: tuple[str, ...]
     task_packages: tuple[str, ...]
     node_paths: tuple[str, ...]
@@ -76,6 +82,13 @@ class FlowerEnv:
 def home(environ: Mapping[str, str]) -> Path:
     """Return the directory of the embedded stack."""
     return Path(environ.get("ISOLANE_HOME", PROJECT_ROOT / ".isolane"))
+
+
+def private_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files and folders of the platform that no sandbox may show, wherever they are."""
+    files = [environ[name] for name in sorted(environ) if name.endswith("_FILE") and environ[name]]
+    folders = [home(environ), *filter(None, [environ.get("ISOLANE_SECRETS_DIR", "")])]
+    return tuple(Path(path).absolute() for path in (*folders, *files))
 
 
 def variable(environ: Mapping[str, str], name: str) -> str:
@@ -114,6 +127,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         catalogue_patience_minutes=reader.integer(
             "ISOLANE_CATALOGUE_PATIENCE_MINUTES", 60, least=1
         ),
+        run_limits=_limits(reader),
         node_packages=reader.words("ISOLANE_NODE_PACKAGES", ()),
         task_packages=reader.words("ISOLANE_TASK_PACKAGES", ()),
         node_paths=reader.paths("ISOLANE_NODE_PATHS"),
@@ -133,6 +147,11 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
             f"ISOLANE_WORKER_CONCURRENCY ({env.worker_concurrency})."
         )
     return env
+
+
+def read_limits(environ: Mapping[str, str]) -> Limits:
+    """Read the limits of a run, for a command without a platform."""
+    return _limits(_Reader(environ))
 
 
 def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
@@ -221,6 +240,21 @@ class _Reader:
                 f"{name} is {value!r}; use a whole number from {least} upward."
             )
         return int(value)
+
+    def limit(self, name: str, limit: str) -> Number:
+        bounds = LIMIT_BOUNDS[limit]
+        text = self.text(name, str(getattr(DEFAULT_LIMITS, limit)))
+        value = number(text)
+        if value is None or not bounds.allow(value):
+            raise ImproperlyConfigured(f"{name} is {text!r}; use {bounds}.")
+        return value
+
+
+def _limits(reader: _Reader) -> Limits:
+    read: dict[str, Any] = {
+        limit: reader.limit(f"ISOLANE_LIMIT_{limit.upper()}", limit) for limit in LIMIT_BOUNDS
+    }
+    return Limits(**read)
 
 
 def postgres_url(name: str, value: str) -> str:

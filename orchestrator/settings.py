@@ -1,6 +1,7 @@
 """Django and Celery settings; every value that an operator decides comes from orchestrator.env."""
 
 import logging
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -242,17 +243,24 @@ SECRETS_DIR = ENV.secrets_dir
 WORKER_CAPACITY = ENV.worker_capacity
 LEASE_SECONDS = 15  # the order of all clocks of a worker is asserted in executions/worker/clocks.py
 CATALOGUE_PATIENCE = timedelta(minutes=ENV.catalogue_patience_minutes)
+RUN_LIMITS = ENV.run_limits  # a tenant's quota may say more or less, a blueprint only less
 DRAIN_GRACE_SECONDS = 10
+_RUNTIME_OPTIONS = {
+    "size": ENV.worker_capacity,
+    "packages": list(ENV.node_packages),
+    "tasks": list(ENV.task_packages),
+    "paths": list(ENV.node_paths),
+    "hidden": list(environment.private_paths(os.environ)),
+}
 RUNTIMES = {
     "shared": {
         "BACKEND": "resources.runtimes.shared.SharedBackend",
-        "OPTIONS": {
-            "size": ENV.worker_capacity,
-            "packages": list(ENV.node_packages),
-            "tasks": list(ENV.task_packages),
-            "paths": list(ENV.node_paths),
-        },
-    }
+        "OPTIONS": _RUNTIME_OPTIONS,
+    },
+    "process": {
+        "BACKEND": "resources.runtimes.process.ProcessBackend",
+        "OPTIONS": _RUNTIME_OPTIONS,
+    },
 }
 
 # No log line shows thread, process and code position, and finding them costs time for each.

@@ -196,7 +196,10 @@ def wipe() -> None:
             "UPDATE tenants_tenant SET status = 'active', trusted = true, required_isolation = 'shared', "
             "provisioning_error = '', provisioning_failures = 0, provisioning_after = NULL"
         )
-        connection.execute("UPDATE tenants_quota SET max_running = 5, budget = '{}'")
+        connection.execute(
+            "UPDATE tenants_quota SET max_running = 5, budget = '{}', cpu = NULL, ram_mb = NULL, processes = NULL, "
+            "disk_mb = NULL, open_files = NULL, output_kb = NULL, max_run_minutes = NULL"
+        )
         for tenant_id in gone:
             role = f"isolane_t_{tenant_id}"
             if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).fetchone():

@@ -8,7 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from executions.blueprints.schema.published import DOCUMENT_SCHEMA, RECOVER, RESOURCE, RETRY, STEP
+from executions.blueprints.schema.published import (
+    DOCUMENT_SCHEMA,
+    LIMITS,
+    RECOVER,
+    RESOURCE,
+    RETRY,
+    STEP,
+)
 
 DOCS = Path("docs")
 PAGE = "blueprints.md"
@@ -18,6 +25,7 @@ _TABLES = {
     "step": STEP,
     "retry": RETRY,
     "recover": RECOVER,
+    "limits": LIMITS,
     "resource": RESOURCE,
 }
 _MARKED = re.compile(r"(<!-- fields: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

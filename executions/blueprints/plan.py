@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from executions.blueprints import durations
+from foundation.limit_bounds import LIMIT_BOUNDS
+from isolane.limits import Limits
 
 DEFAULT_STEP_TIMEOUT = "30s"
 DEFAULT_RUN_TIMEOUT = "30m"
@@ -85,6 +87,7 @@ class Plan:
     isolation: str | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
     budget: Mapping[str, Decimal] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)  # that it asks for; the tenant's may be stricter
     labels: Mapping[str, str] = field(default_factory=dict)
     sensitive_inputs: frozenset[str] = frozenset()
     resources: tuple[DeclaredResource, ...] = ()
@@ -142,6 +145,7 @@ def plan(document: Mapping[str, Any]) -> Plan:
         isolation=document.get("isolation"),
         outputs=document.get("outputs", {}),
         budget={kind: Decimal(str(most)) for kind, most in document.get("budget", {}).items()},
+        limits=_limits(document.get("limits", {})),
         labels=document.get("labels", {}),
         sensitive_inputs=sensitive_inputs(document.get("inputs", {})),
         resources=tuple(
@@ -149,6 +153,15 @@ def plan(document: Mapping[str, Any]) -> Plan:
             for name, declared in sorted(document.get("resources", {}).items())
         ),
     )
+
+
+def _limits(written: Mapping[str, float]) -> Limits:
+    """Return the limits; JSON Schema takes 256.0 for an integer, too."""
+    read: dict[str, Any] = {
+        name: int(most) if LIMIT_BOUNDS[name].whole else float(most)
+        for name, most in written.items()
+    }
+    return Limits(**read)
 
 
 def _step(position: int, step: Mapping[str, Any]) -> PlannedStep:

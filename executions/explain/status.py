@@ -1,11 +1,12 @@
 """A run's current status and its reason, described in a sentence or two. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
 from executions.explain.formatting import duration, moment, sentence
+from executions.explain.limits import WAYS_OUT
 from executions.states import ExecutionState, StepState
 
 
@@ -48,6 +49,8 @@ class RunStatus:
     step: StepStatus | None = None
     queue: QueueStatus | None = None
     cancel_requested: bool = False
+    cpu_seconds: float = 0.0  # this and the next are 0 if nobody has measured them
+    peak_ram_mb: float = 0.0
 
 
 # For an outcome that is decided, and for one that is reached.
@@ -145,7 +148,20 @@ def _end(run: RunStatus, verbs: Mapping[str, str]) -> str:
         described += f" at step {run.step.path}" if run.step else ""
     if run.started_at and run.finished_at:
         described += f" after {duration((run.finished_at - run.started_at).total_seconds())}"
-    return sentence(f"{described}: {run.message}" if run.message else described)
+    told = sentence(f"{described}: {run.message}" if run.message else described)
+    return " ".join([told, *_way_out(run, outcome), *_usage(run)])
+
+
+def _way_out(run: RunStatus, outcome: str) -> Iterator[str]:
+    """Name the limit that a run has met."""
+    if outcome in {ExecutionState.FAILED, ExecutionState.TIMED_OUT} and run.code in WAYS_OUT:
+        yield sentence(WAYS_OUT[run.code])
+
+
+def _usage(run: RunStatus) -> Iterator[str]:
+    if run.cpu_seconds or run.peak_ram_mb:
+        cpu, ram = duration(run.cpu_seconds), round(run.peak_ram_mb, 1)
+        yield f"It has used {cpu} of processor time, and {ram:g} MiB of RAM at most."
 
 
 # --- parts of sentences

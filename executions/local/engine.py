@@ -30,10 +30,17 @@ from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resource_tracker import ResourceTracker
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
+from isolane.limits import Limits
 from isolane.protocol import Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import Code, StepResult
 from resources.placement import Placement
-from resources.runtimes.base import RunIdentity, Runtime, RuntimeBackend, RuntimeStartError
+from resources.runtimes.base import (
+    UNLIMITED,
+    RunIdentity,
+    Runtime,
+    RuntimeBackend,
+    RuntimeStartError,
+)
 
 TENANT = "local"  # the tenant and the user that steps see
 NO_BOOT = UUID(int=0)  # there is no worker, nor a lane
@@ -59,6 +66,7 @@ class LocalEngine:
         *,
         backend: RuntimeBackend,
         listener: RunListener,
+        limits: Limits = UNLIMITED,
         grants: Sequence[Grant] = (),
         seed: int | None = None,
         cancelled: threading.Event | None = None,
@@ -88,6 +96,7 @@ class LocalEngine:
             budget=Budget(run_limits=planned.budget),
             seed=secrets.randbits(SEED_BITS) if seed is None else seed,
             isolation=backend.level,
+            limits=limits.stricter(planned.limits),
             seal=lambda _value: b"",  # nothing is stored
         )
         self._active.memory.masker.learn_secrets(
@@ -273,6 +282,7 @@ class LocalEngine:
         self._runtime = self._backend.start(
             placement,
             identity=RunIdentity(tenant=TENANT, user_id=TENANT, request_id=self._request_id),
+            limits=self._active.limits,
             grants=self._grants,
             on_resource=self._track_resource,
         )

@@ -61,6 +61,16 @@ class Execution(models.Model):
         blank=True,
         help_text="Question to a person, open until `wake_at`.",
     )
+    cpu_seconds = models.FloatField(
+        default=0,
+        db_default=0,
+        help_text="Processor time that its runtimes have used, of all placements that ended in order.",
+    )
+    peak_ram_mb = models.FloatField(
+        default=0,
+        db_default=0,
+        help_text="Most RAM in MiB that one of these runtimes has used at a time.",
+    )
     losses = models.IntegerField(
         default=0, help_text="Placements lost in a row without a checkpoint between them."
     )

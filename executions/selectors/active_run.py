@@ -7,12 +7,16 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
+
 from executions.blueprints.plan import Plan, plan_of
 from executions.models.sealing import seal, unseal
 from executions.semantics.active_run import ActiveRun
 from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
+from executions.semantics.run_limits import effective_limits
 from executions.states import StepState
+from isolane.limits import Limits
 from resources.placement import Placement
 from tenants.statement import Statement
 
@@ -37,6 +41,12 @@ class RunToLoadRow(NamedTuple):
     sealed_outputs: str | None
     budget: str | None
     spent: str | None
+    cpu: float | None  # this and the next are the quota's limits of a run
+    ram_mb: int | None
+    processes: int | None
+    disk_mb: int | None
+    open_files: int | None
+    output_kb: int | None
 
 
 class InterruptedRow(NamedTuple):
@@ -61,7 +71,7 @@ class OutputsRow(NamedTuple):
 # Guard:   none.
 # Writes:  nothing.
 # Events:  none.
-# Returns: a run with its blueprint, the outputs of its steps, and budgets; no row if it is gone.
+# Returns: a run with its blueprint, the outputs of its steps, budgets and limits; no row if it is gone.
 LOAD_RUN = Statement(
     "load_run",
     f"""
@@ -69,7 +79,8 @@ SELECT v.content, v.content_hash, v.number, e.inputs, e.sealed_inputs, e.variabl
        e.isolation, e.requested_by, e.request_id, e.replay_of, done.outputs, done.sealed_outputs, q.budget,
        CASE WHEN q.budget <> jsonb_build_object() THEN (
            SELECT jsonb_object_agg(m.kind, m.amount) FROM executions_monthlycost m
-           WHERE m.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date) END AS spent
+           WHERE m.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date) END AS spent,
+       q.cpu, q.ram_mb, q.processes, q.disk_mb, q.open_files, q.output_kb
 FROM executions_execution e
 JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
 LEFT JOIN public.tenants_quota q ON q.tenant_id = %(tenant)s::bigint
@@ -140,7 +151,7 @@ class StoredRun:
 
 
 def load_run(tenant_id: int, execution_id: UUID) -> ActiveRun | None:
-    """Read the plan, memory and budgets of a run of the tenant entered; None if it is gone."""
+    """Read the plan, memory, budgets and limits of a run of the tenant entered; None if it is gone."""
     found = read_run(tenant_id, execution_id)
     return restore_run(found) if found else None
 
@@ -160,7 +171,7 @@ def read_run(tenant_id: int, execution_id: UUID) -> StoredRun | None:
 
 
 def restore_run(found: StoredRun) -> ActiveRun:
-    """Return the plan, memory and budgets of a run that was read; sends no statement."""
+    """Return the plan, memory, budgets and limits of a run that was read; sends no statement."""
     execution_id, row = found.execution_id, found.row
     planned = plan_of(row.content_hash, json.loads(row.content))
     hidden = unseal(execution_id, row.sealed_variables) if row.sealed_variables else {}
@@ -193,6 +204,9 @@ def restore_run(found: StoredRun) -> ActiveRun:
         budget=budget,
         seed=row.seed,
         isolation=row.isolation,
+        limits=effective_limits(
+            default=settings.RUN_LIMITS, quota=_quota(row), blueprint=planned.limits
+        ),
         seal=partial(seal, execution_id),
         requested_by=row.requested_by,
         request_id=row.request_id,
@@ -212,6 +226,17 @@ def interrupted_step(placement: Placement) -> InterruptedStep | None:
         path=row.path,
         attempt=row.attempt or 0,
         recovering=bool(row.recovering),
+    )
+
+
+def _quota(row: RunToLoadRow) -> Limits:
+    return Limits(
+        cpu=row.cpu,
+        ram_mb=row.ram_mb,
+        processes=row.processes,
+        disk_mb=row.disk_mb,
+        open_files=row.open_files,
+        output_kb=row.output_kb,
     )
 
 

@@ -1,12 +1,13 @@
 """A run that is loaded for work. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from executions.blueprints.plan import Plan
 from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory
+from isolane.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +20,7 @@ class ActiveRun:
     seed: int
     isolation: str
     seal: Callable[[Any], bytes]  # encrypts values before they are stored
+    limits: Limits = field(default_factory=Limits)  # the tenant's and the blueprint's, the stricter
     requested_by: str = ""
     request_id: str = ""
     # For a replay: the outputs of the original run's steps.

@@ -27,7 +27,7 @@ from isolane.protocol import Run, dump
 from isolane.results import Code, StepResult
 
 MAX_KEY = 200  # characters, as in a blueprint
-OVERDUE = "The run was ended at its own timeout."
+OVERDUE = "The run has used up its time: the timeout of its blueprint, or its tenant's max_run_minutes if that is less."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +133,7 @@ class Attempt:
         return self._record(unknown, decided, unbilled=True)
 
     def overdue(self) -> AttemptOutcome:
-        """End the attempt because the run's own timeout passed before the step could begin."""
+        """End the attempt because the run's time was used up before the step could begin."""
         return self.finish(self._failed(Code.TIMEOUT, OVERDUE), run_is_over=True)
 
     def answered(self, reply: ApprovalReply | None, silence: str) -> AttemptOutcome:

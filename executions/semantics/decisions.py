@@ -41,7 +41,7 @@ def after_step(
     """Decide by the step's failure mode.
 
     `recovers_from`: the code the step had failed with, if the recovery node has ended.
-    `run_is_over`: the run's own timeout has passed.
+    `run_is_over`: the run has used up its time.
     """
     step = plan.step(result.step)
     if result.question:

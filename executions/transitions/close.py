@@ -15,11 +15,16 @@ from executions.transitions.placement_end import (
     BEGAN_DATA,
     END_PARAMETERS,
     ENDED_DATA,
+    NO_USAGE,
     OVER,
+    USAGE_PARAMETERS,
+    USED,
     PlacementEnd,
+    usage_parameters,
 )
 from executions.transitions.rows import StateRow
 from executions.transitions.settlement import UNKNOWN, Settlement, SettlingStatement
+from isolane.limits import Usage
 from resources.placement import Placement
 
 _MAY_END = pair_is_allowed(
@@ -54,7 +59,7 @@ _HAPPENED = f"""happened(ordinal, kind, step, data) AS (
 _CLOSED_RUN = f"""run AS (
     UPDATE executions_execution e
     SET state = e.outcome, finished_at = now(), next_step = '', announced_epoch = %(epoch)s::int,
-        last_event = e.last_event + {EVENT_COUNT},
+        last_event = e.last_event + {EVENT_COUNT}, {USED},
         message = CASE e.outcome WHEN '{ExecutionState.CANCELLED}' THEN coalesce((
             SELECT nullif(asked.data ->> 'message', '') FROM executions_executionevent asked
             WHERE asked.execution_id = e.id AND asked.kind = 'execution.cancel_requested'
@@ -74,7 +79,8 @@ _ENDED_STEPS = f"""steps AS (
 
 # Locks:   the ticket, which is deleted; the run; its steps.
 # Guard:   this placement holds the ticket; the run has an outcome, which it may become from its state.
-# Writes:  the run is terminal, steps that have not run are skipped or cancelled; the ledger, when it settles.
+# Writes:  the run is terminal, with what it has used; steps that have not run are skipped or cancelled; the ledger,
+#          when it settles.
 # Events:  placement.began if no claim announced it; placement.lost if it was; execution.<outcome>.
 # Returns: the state; no row if it is refused.
 CLOSE = SettlingStatement(
@@ -85,17 +91,22 @@ CLOSE = SettlingStatement(
     _ENDED_STEPS,
     EVENTS,
     then="SELECT state FROM run",
-    parameters=END_PARAMETERS,
+    parameters=(*END_PARAMETERS, *USAGE_PARAMETERS),
     row=StateRow,
 )
 
 
 def close_execution(
-    placement: Placement, settlement: Settlement | None = UNKNOWN, *, ending: PlacementEnd = OVER
+    placement: Placement,
+    settlement: Settlement | None = UNKNOWN,
+    *,
+    ending: PlacementEnd = OVER,
+    usage: Usage = NO_USAGE,
 ) -> ExecutionState | None:
     """Make a run whose outcome is set terminal and free its slot; none means that the fence refused.
 
     Without a settlement the run declares no resources, and nobody looks for any.
     """
-    row = CLOSE.fetch(ending.parameters(placement), settlement)
+    parameters = {**ending.parameters(placement), **usage_parameters(usage)}
+    row = CLOSE.fetch(parameters, settlement)
     return ExecutionState(row.state) if row else None

@@ -17,10 +17,15 @@ from executions.transitions.placement_end import (
     BEGAN_DATA,
     END_PARAMETERS,
     ENDED_DATA,
+    NO_USAGE,
+    USAGE_PARAMETERS,
+    USED,
     PlacementEnd,
+    usage_parameters,
 )
 from executions.transitions.rows import StateRow
 from executions.transitions.settlement import UNKNOWN, Settlement, SettlingStatement
+from isolane.limits import Usage
 from resources.placement import Placement
 
 _MAY_LEAVE = pair_is_allowed(
@@ -88,7 +93,7 @@ _HAPPENED = f"""happened(ordinal, kind, step, data) AS (
 _UNPLACED_RUN = f"""run AS (
     UPDATE executions_execution e
     SET state = leaving.becomes, last_event = e.last_event + {EVENT_COUNT}, announced_epoch = %(epoch)s::int,
-        losses = e.losses + %(counted)s::bool::int
+        losses = e.losses + %(counted)s::bool::int, {USED}
     FROM ticket, leaving WHERE e.id = ticket.execution_id
     RETURNING e.id, e.state, e.last_event
 )"""  # noqa: S608 - all constants
@@ -111,7 +116,8 @@ _ASKED = f"""approval AS (
 # Locks:   the ticket, the run, the steps that have begun. Before it looks: a checkpoint under way may be setting the
 #          outcome, and such a run must be closed instead.
 # Guard:   fence, no cancel asked for; run without outcome, may become what it is to be; steps may be pending again.
-# Writes:  ticket waiting or parked, epoch + 1; due row; run; interrupted steps; approval; the ledger, when it settles.
+# Writes:  ticket waiting or parked, epoch + 1; due row; run, with what it has used; interrupted steps; approval; the
+#          ledger, when it settles.
 # Events:  placement.began if no claim announced it; placement.lost or .handed_over, or execution.waiting or .suspended.
 # Returns: the state; no row if it is refused.
 HAND_BACK = SettlingStatement(
@@ -129,7 +135,7 @@ HAND_BACK = SettlingStatement(
     _ASKED,
     EVENTS,
     then="SELECT state FROM run",
-    parameters=(*END_PARAMETERS, "counted"),
+    parameters=(*END_PARAMETERS, *USAGE_PARAMETERS, "counted"),
     row=StateRow,
 )
 
@@ -140,6 +146,7 @@ def hand_back(
     *,
     counted: bool | None = None,
     settlement: Settlement | None = UNKNOWN,
+    usage: Usage = NO_USAGE,
 ) -> ExecutionState | None:
     """Give the slot of a run without outcome away: it waits for its time or a person, or is queued to go on.
 
@@ -147,5 +154,10 @@ def hand_back(
     cancelling was asked for meanwhile: nobody would place it again, nor end it.
     """
     is_counted = ending.lost if counted is None else counted
-    row = HAND_BACK.fetch({**ending.parameters(placement), "counted": is_counted}, settlement)
+    parameters = {
+        **ending.parameters(placement),
+        **usage_parameters(usage),
+        "counted": is_counted,
+    }
+    row = HAND_BACK.fetch(parameters, settlement)
     return ExecutionState(row.state) if row else None

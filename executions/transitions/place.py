@@ -29,7 +29,8 @@ class PlacedTicket(NamedTuple):
 
 # Locks:   the tickets.
 # Guard:   they wait.
-# Writes:  tickets placed, with their deadline. Nothing in tenants' schemas: a placement's first claim tells of it.
+# Writes:  tickets placed, with their deadline: the run's time that is left, or the tenant's max_run_minutes if less.
+#          Nothing in tenants' schemas: a placement's first claim tells of it.
 # Events:  none.
 # Returns: the tickets that were placed.
 PLACE = Statement(
@@ -37,9 +38,10 @@ PLACE = Statement(
     f"""
 WITH placed AS (
     UPDATE placement_ticket t
-    SET state = '{TicketState.PLACED}', worker_id = d.boot, deadline = now() + make_interval(secs => t.time_left)
-    FROM unnest(%(executions)s::uuid[], %(boots)s::uuid[]) AS d(execution, boot)
-    WHERE t.execution_id = d.execution AND t.state {_MAY_BE_PLACED}
+    SET state = '{TicketState.PLACED}', worker_id = d.boot,
+        deadline = now() + make_interval(secs => least(t.time_left, q.max_run_minutes * 60))
+    FROM unnest(%(executions)s::uuid[], %(boots)s::uuid[]) AS d(execution, boot), tenants_quota q
+    WHERE t.execution_id = d.execution AND t.state {_MAY_BE_PLACED} AND q.tenant_id = t.tenant_id
     RETURNING t.execution_id, t.tenant_id, t.epoch, t.worker_id
 )
 SELECT json_agg(json_build_array(execution_id, tenant_id, epoch, worker_id))::text AS placed FROM placed""",  # noqa: S608 - all constants

@@ -7,7 +7,14 @@ from executions.states import STEP_TRANSITIONS, StepState
 from executions.transitions.events import EVENT_COUNT, EVENTS
 from executions.transitions.fence import FENCE_PARAMETERS, FENCE_TO_RELEASE, LOCKED_RUN
 from executions.transitions.guards import may_become
+from executions.transitions.placement_end import (
+    NO_USAGE,
+    USAGE_PARAMETERS,
+    USED,
+    usage_parameters,
+)
 from executions.transitions.settlement import UNKNOWN, Settlement, SettlingStatement
+from isolane.limits import Usage
 from resources.placement import Placement
 
 _MAY_BE_RESET = may_become(STEP_TRANSITIONS, StepState.PENDING, only={StepState.RUNNING})
@@ -31,7 +38,7 @@ _HAPPENED = """happened(ordinal, kind, step, data) AS (
 )"""
 
 _TOLD_RUN = f"""run AS (
-    UPDATE executions_execution e SET last_event = e.last_event + {EVENT_COUNT}
+    UPDATE executions_execution e SET last_event = e.last_event + {EVENT_COUNT}, {USED}
     FROM ticket WHERE e.id = ticket.execution_id
     RETURNING e.id, e.last_event
 )"""  # noqa: S608 - all constants
@@ -44,7 +51,7 @@ _RESET_STEP = f"""step AS (
 
 # Locks:   the ticket, the run, the running step.
 # Guard:   fence, no cancel asked for; run without outcome or time to wait for.
-# Writes:  the ticket's epoch + 1, the running step is pending; the ledger, when it settles.
+# Writes:  the ticket's epoch + 1, what the run has used, the running step is pending; the ledger, when it settles.
 # Events:  context.restarted.
 # Returns: the new epoch; no row if it is refused.
 RESTART = SettlingStatement(
@@ -57,14 +64,23 @@ RESTART = SettlingStatement(
     _RESET_STEP,
     EVENTS,
     then="SELECT epoch FROM ticket",
-    parameters=(*FENCE_PARAMETERS, "reason"),
+    parameters=(*FENCE_PARAMETERS, *USAGE_PARAMETERS, "reason"),
     row=RestartRow,
 )
 
 
 def restart(
-    placement: Placement, *, reason: EndReason, settlement: Settlement | None = UNKNOWN
+    placement: Placement,
+    *,
+    reason: EndReason,
+    settlement: Settlement | None = UNKNOWN,
+    usage: Usage = NO_USAGE,
 ) -> int | None:
     """Begin a new placement on the same worker; returns its epoch, none if the fence refused."""
-    row = RESTART.fetch({**placement.parameters(), "reason": reason.value}, settlement)
+    parameters = {
+        **placement.parameters(),
+        **usage_parameters(usage),
+        "reason": reason.value,
+    }
+    row = RESTART.fetch(parameters, settlement)
     return row.epoch if row else None

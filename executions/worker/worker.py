@@ -65,6 +65,10 @@ class WorkerProcess:
         if not levels:
             reasons = "; ".join(f"{level}: {found.reason}" for level, found in availability.items())
             raise RuntimeStartError(f"no isolation level is available ({reasons})")
+        for level, found in availability.items():
+            if not found.ok:
+                extra = {"event": "LEVEL_UNAVAILABLE", "level": level}
+                logger.warning("level %s is not offered: %s", level, found.reason, extra=extra)
         catalogue = boot.backends[levels[0]].describe()
         asked_at = time.monotonic()
         with platform_scope():

@@ -68,6 +68,9 @@ COMMANDS = {
         at="secrets:secrets",
         help="Set, list and delete secrets of a tenant; rotate the encryption key.",
     ),
+    "levels": CommandEntry(
+        at="levels:levels", help="Show the isolation levels that this machine can offer, and why."
+    ),
     "folders": CommandEntry(
         at="folders:folders",
         help="Remove folders that workers left on this machine.",

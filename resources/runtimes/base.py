@@ -104,6 +104,10 @@ class RuntimeBackend(ABC):
     def availability(self) -> Availability:
         """Say whether this machine can offer this level."""
 
+    def facts(self) -> tuple[str, ...]:
+        """Return what this machine gives at this level, in sentences; after `availability`."""
+        return ()
+
     @abstractmethod
     def describe(self) -> NodeCatalogue:
         """Return the catalogue of its runtimes, or raise RuntimeStartError."""

@@ -99,6 +99,7 @@ class ForkedRuntime(Runtime):
             cancelled=cancelled,
             on_frame=on_frame,
             on_resource=self._track,
+            output_kb=self._limits.output_kb,
         ).result()
 
     def begin_close(self) -> None:

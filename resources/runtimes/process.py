@@ -15,6 +15,7 @@ from typing import ClassVar
 from isolane.limits import Limits
 from isolane.protocol import Describe, Grant, NodeCatalogue, Run
 from isolane.results import Code, StepResult
+from isolane.sandbox import landlock
 from isolane.sandbox.spec import Wall
 from resources.placement import Placement
 from resources.runtimes.base import (
@@ -33,6 +34,7 @@ from resources.runtimes.cgroups.detection import CgroupFinding, find_cgroups
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.level_facts import facts_of, late_facts
 from resources.runtimes.refusals import way_out
 from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
@@ -83,6 +85,10 @@ class ProcessBackend(RuntimeBackend):
         if self._tried is None:
             self._tried = self._try()
         return self._tried
+
+    def facts(self) -> tuple[str, ...]:
+        """Return who keeps the limits here, and which walls this kernel has."""
+        return (*facts_of(self.cgroups, landlock.abi()), *late_facts(self._zygote.late))
 
     def describe(self) -> NodeCatalogue:
         """Ask a new runner for its catalogue."""

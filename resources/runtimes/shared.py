@@ -29,6 +29,7 @@ from resources.runtimes.base import (
 from resources.runtimes.child import RunnerProcess
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
+from resources.runtimes.level_facts import late_facts
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.sweeping import FolderSweep
 from resources.runtimes.watchdog import Watchdog
@@ -65,6 +66,10 @@ class SharedBackend(RuntimeBackend):
         if hasattr(os, "pidfd_open"):
             return Availability(ok=True)
         return Availability(ok=False, reason="this Python has no os.pidfd_open: use Linux")
+
+    def facts(self) -> tuple[str, ...]:
+        """Return what its runners import by themselves."""
+        return late_facts(self._zygote.late)
 
     def describe(self) -> NodeCatalogue:
         """Ask a new runner for its catalogue."""

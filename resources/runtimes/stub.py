@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isolane.limits import Limits
+from isolane.limits import Limits, Usage
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import Code, StepResult
 from resources.placement import Placement
@@ -53,6 +53,7 @@ class StubBackend(RuntimeBackend):
         self.closed: list[Placement] = []
         self.runtimes: list[StubRuntime] = []
         self.kept_until = 0.0
+        self.usage = Usage()  # of each runtime
 
     def availability(self) -> Availability:
         """Return that it is always available."""
@@ -120,6 +121,11 @@ class StubRuntime(Runtime):
     def alive(self) -> bool:
         """True until it is closed or killed."""
         return self._alive
+
+    @property
+    def usage(self) -> Usage:
+        """Return the usage that the backend was given, once it is closed."""
+        return self._backend.usage if self.placement in self._backend.closed else Usage()
 
     def open(self) -> None:
         """Do nothing."""

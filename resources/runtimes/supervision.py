@@ -32,7 +32,7 @@ _SLICE = 0.1  # seconds between two checks of everything but the stream
 _GRACE = 1.0  # seconds that a cancelled step has to end by itself
 _OPEN_TIMEOUT = 30.0  # seconds for a context whose OPEN was posted; its step has not begun
 LOG_LINES = 1000  # of one attempt of a step
-LOG_BYTES = 256 * 1024  # of all these lines
+OUTPUT_KB = 256  # of all these lines, unless a run has a limit of its own
 DROPPED = "further output of this step is dropped"
 # Only the platform may report these; CANCELLED, too, unless a cancellation was requested.
 _RESERVED = frozenset({Code.WORKER_LOST, Code.OUTCOME_UNKNOWN, Code.CATALOGUE_MISSING})
@@ -41,8 +41,9 @@ _RESERVED = frozenset({Code.WORKER_LOST, Code.OUTCOME_UNKNOWN, Code.CATALOGUE_MI
 class LogBudget:
     """The log lines that one attempt may still write; counted here, as the child is not trusted."""
 
-    def __init__(self) -> None:
-        self._lines, self._bytes = LOG_LINES, LOG_BYTES
+    def __init__(self, output_kb: int | None = None) -> None:
+        self._lines = LOG_LINES
+        self._bytes = 1024 * (OUTPUT_KB if output_kb is None else output_kb)
 
     def admit(self, log: Log) -> Log | None:
         """Return the line, the notice that further lines are dropped, or None."""
@@ -68,6 +69,7 @@ class Supervision:
         cancelled: threading.Event,
         on_frame: OnFrame,
         on_resource: OnResource = ignore,
+        output_kb: int | None = None,
     ) -> None:
         self._child = child
         # Only this attempt knows it: a thread that an earlier one left cannot send frames for this one.
@@ -78,7 +80,7 @@ class Supervision:
         self._on_resource = on_resource
         self._cancelling = False
         self._has_ended = False  # as of the last timeout
-        self._budget = LogBudget()
+        self._budget = LogBudget(output_kb)
         self._costs = 0
 
     def result(self) -> StepResult:

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
@@ -13,6 +14,7 @@ from tenants.admin.inline_changes import changes_in
 from tenants.isolation import Isolation
 from tenants.models import Domain, Quota, Tenant
 from tenants.names import check_schema_name
+from tenants.run_limits import QUOTA_LIMITS
 from tenants.services.audit import record
 from tenants.services.tenants import MAX_RUNNING, create_tenant, set_status
 from tenants.statuses import TenantStatus
@@ -50,7 +52,13 @@ class QuotaForm(forms.ModelForm[Quota]):
 
     class Meta:
         model = Quota
-        fields = ("max_running", "budget")
+        fields = ("max_running", "budget", *QUOTA_LIMITS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, bounds in QUOTA_LIMITS.items():
+            field = self.fields[name]
+            field.validators += [MinValueValidator(bounds.least), MaxValueValidator(bounds.most)]
 
 
 class QuotaInline(admin.StackedInline[Quota, Tenant]):

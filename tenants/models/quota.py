@@ -1,12 +1,22 @@
-"""A tenant's limits: runs at once, and costs in a month."""
+"""A tenant's limits: runs at once, costs in a month, and what one run may use."""
 
 from django.core.exceptions import ValidationError
 from django.db import models
 
 from foundation.errors import InvalidInput
+from foundation.limit_bounds import Number
 from tenants.budgets import check_budget
 from tenants.models.tenant import Tenant
 from tenants.rights import DatabaseRights, HasRights
+from tenants.run_limits import QUOTA_LIMITS
+
+_DEFAULT = "Empty for the platform's default."
+
+
+def _in_range(name: str) -> models.CheckConstraint:
+    bounds = QUOTA_LIMITS[name]
+    allowed = models.Q(**{f"{name}__gte": bounds.least, f"{name}__lte": bounds.most})
+    return models.CheckConstraint(condition=allowed, name=f"quota_{name}_in_range")
 
 
 class Quota(HasRights, models.Model):
@@ -25,6 +35,34 @@ class Quota(HasRights, models.Model):
         help_text='Cost limits for a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
     )
 
+    # Limits of each run, by the names of isolane.limits.Limits; executions.selectors.active_run reads them.
+    cpu = models.FloatField(
+        null=True, blank=True, help_text=f"Processors that a run may use. {_DEFAULT}"
+    )
+    ram_mb = models.PositiveIntegerField(
+        null=True, blank=True, help_text=f"RAM of a run in MiB. {_DEFAULT}"
+    )
+    processes = models.PositiveIntegerField(
+        null=True, blank=True, help_text=f"Processes and threads of a run. {_DEFAULT}"
+    )
+    disk_mb = models.PositiveIntegerField(
+        null=True, blank=True, help_text=f"Files that a run writes, in MiB. {_DEFAULT}"
+    )
+    open_files = models.PositiveIntegerField(
+        null=True, blank=True, help_text=f"Open files of each process of a run. {_DEFAULT}"
+    )
+    output_kb = models.PositiveIntegerField(
+        null=True, blank=True, help_text=f"Log lines of one attempt of a step, in KiB. {_DEFAULT}"
+    )
+    max_run_minutes = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Time for which a run may hold a slot. Empty for its blueprint's timeout.",
+    )
+
+    class Meta:
+        constraints = tuple(_in_range(name) for name in QUOTA_LIMITS)
+
     def __str__(self) -> str:
         return f"{self.tenant}: {self.max_running} running"
 
@@ -34,3 +72,9 @@ class Quota(HasRights, models.Model):
             self.budget = check_budget({} if self.budget is None else self.budget)
         except InvalidInput as error:
             raise ValidationError({"budget": error.detail}) from None
+
+    @property
+    def limits(self) -> dict[str, Number]:
+        """The limits that are not the platform's defaults, by name."""
+        found = {name: getattr(self, name) for name in QUOTA_LIMITS}
+        return {name: value for name, value in found.items() if value is not None}

@@ -8,11 +8,13 @@ from django.db import IntegrityError, transaction
 from psycopg import Error as DbError
 
 from foundation.errors import Conflict, InvalidInput, NotFound
+from foundation.limit_bounds import Number
 from tenants.budgets import Amount, changed_budget
 from tenants.failures import NO_FAILURE
 from tenants.isolation import Isolation
 from tenants.models import Domain, FormerTenant, Quota, Tenant
 from tenants.names import check_domain, check_label, check_schema_name, default_domain
+from tenants.run_limits import check_limits
 from tenants.scope import TenantRef, platform_scope
 from tenants.services.audit import record
 from tenants.statuses import TenantStatus
@@ -87,20 +89,25 @@ def update_tenant(
     required_isolation: Isolation | None = None,
     max_running: int | None = None,
     budget: Mapping[str, Amount | None] | None = None,
+    limits: Mapping[str, Number | None] | None = None,
 ) -> None:
-    """Change a tenant; fields and budget kinds not given stay. None removes a kind of the budget."""
+    """Change a tenant; fields, budget kinds and limits not given stay.
+
+    None removes a kind of the budget, and gives a limit back to the platform's default.
+    """
     given = {"name": name, "trusted": trusted, "required_isolation": required_isolation}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     check_label(name or "", most=NAME_LENGTH)
     if max_running is not None:
         _check_max_running(max_running)
+    check_limits(limits or {})
     with platform_scope(), transaction.atomic():
         tenant = Tenant.objects.filter(schema_name=schema).first()
         if tenant is None:
             raise _no_tenant(schema)
         if changes:
             Tenant.objects.filter(pk=tenant.pk).update(**changes)
-        changes |= _change_quota(tenant.pk, max_running, budget or {})
+        changes |= _change_quota(tenant.pk, max_running, budget or {}, limits or {})
         record(action="tenant.change", actor=actor, tenant=tenant.ref, subject=schema, **changes)
 
 
@@ -133,10 +140,13 @@ def hand_to_provisioner(tenant: TenantRef) -> None:
 
 
 def _change_quota(
-    tenant_id: int, max_running: int | None, budget: Mapping[str, Amount | None]
+    tenant_id: int,
+    max_running: int | None,
+    budget: Mapping[str, Amount | None],
+    limits: Mapping[str, Number | None],
 ) -> dict[str, Any]:
     quotas = Quota.objects.filter(tenant_id=tenant_id)
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = dict(limits)
     if max_running is not None:
         changes["max_running"] = max_running
     if budget:

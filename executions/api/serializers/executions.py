@@ -139,6 +139,17 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
         }
 
 
+class UsageSerializer(serializers.Serializer[Execution]):
+    """Use of the machine by a run, added up when each of its placements ends; 0 if nobody measured it."""
+
+    cpu_seconds = serializers.FloatField(
+        help_text="Processor time in seconds of all of its processes, summed over its placements."
+    )
+    peak_ram_mb = serializers.FloatField(
+        help_text="Most RAM in MiB at a time, the greatest of its placements."
+    )
+
+
 class ExecutionDetailSerializer(ExecutionSerializer):
     """A run with its values and steps. Sensitive values are masked."""
 
@@ -153,12 +164,13 @@ class ExecutionDetailSerializer(ExecutionSerializer):
     seed = serializers.IntegerField()
     express = serializers.BooleanField()
     replay_of = serializers.SerializerMethodField()
+    usage = UsageSerializer(source="*", read_only=True)
     steps = StepSerializer(many=True)
 
     class Meta(ExecutionSerializer.Meta):
         fields = (
             *ExecutionSerializer.Meta.fields, "request_id", "replay_of", "seed", "express", "inputs", "outputs",
-            "variables", "question", "steps",
+            "variables", "question", "usage", "steps",
         )  # fmt: skip
         read_only_fields = fields
 

@@ -13,6 +13,7 @@ from executions.blueprints.plan import (
     FailureMode,
     Guarantee,
 )
+from foundation.limit_bounds import LIMIT_BOUNDS
 from tenants.isolation import Isolation
 
 KEY = "^[a-z][a-z0-9_-]{0,62}$"
@@ -129,6 +130,34 @@ STEP: dict[str, Any] = {
     },
 }
 
+
+def _limit(name: str, description: str, example: float) -> dict[str, Any]:
+    bounds = LIMIT_BOUNDS[name]
+    return {
+        "type": "integer" if bounds.whole else "number",
+        "minimum": bounds.least,
+        "maximum": bounds.most,
+        "description": description,
+        "examples": [example],
+    }
+
+
+LIMITS: dict[str, Any] = {
+    "type": "object",
+    "description": "Limits of what a run may use; those of the tenant win where they are stricter.",
+    "additionalProperties": False,
+    "default": {},
+    "examples": [{"cpu": 0.5, "ram_mb": 256}],
+    "properties": {
+        "cpu": _limit("cpu", "Processors.", 0.5),
+        "ram_mb": _limit("ram_mb", "RAM in MiB.", 256),
+        "processes": _limit("processes", "Processes and threads.", 16),
+        "disk_mb": _limit("disk_mb", "Files that it writes, in MiB.", 50),
+        "open_files": _limit("open_files", "Open files of each process.", 128),
+        "output_kb": _limit("output_kb", "Log lines of one attempt of a step, in KiB.", 64),
+    },
+}
+
 RESOURCE: dict[str, Any] = {
     "type": "object",
     "required": ["type", "definition"],
@@ -227,6 +256,7 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
             "description": "Limit of each kind of cost of a run, in the units that its nodes report.",
             "examples": [{"tokens": 20000, "eur": 1.5}],
         },
+        "limits": LIMITS,
         "labels": {
             "type": "object",
             "maxProperties": 20,

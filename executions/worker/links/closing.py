@@ -9,6 +9,7 @@ Failure: a failed teardown is logged and stops nothing; a failed write is repeat
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from django.db import Error as DatabaseError
 
@@ -22,7 +23,7 @@ from executions.states import ExecutionState
 from executions.transitions.checkpoint import write_checkpoint
 from executions.transitions.close import close_execution
 from executions.transitions.hand_back import hand_back
-from executions.transitions.placement_end import PlacementEnd
+from executions.transitions.placement_end import NO_USAGE, PlacementEnd
 from executions.transitions.refusal import note_refusal
 from executions.transitions.restart import restart
 from executions.transitions.set_outcome import set_outcome
@@ -32,6 +33,7 @@ from executions.worker.links.context import Exit, OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.resources.revocation import revoke_credentials, settlement_of
 from executions.worker.resources.tracking import track_runtime_end
+from isolane.limits import Usage
 from isolane.results import Code
 from resources.placement import Placement
 from resources.runtimes.faults import reported
@@ -40,6 +42,16 @@ from resources.runtimes.faults import reported
 CLOSE_SECONDS = 30
 MAX_LOSSES = 5
 logger = logging.getLogger(__name__)
+
+
+class ContextEnd(NamedTuple):
+    """The remains of a context, to be written with the end of its placement."""
+
+    settlement: Settlement | None
+    usage: Usage
+
+
+NO_CONTEXT = ContextEnd(settlement=UNKNOWN, usage=NO_USAGE)
 
 
 def close_context(boot: WorkerBoot, context: OpenContext) -> None:
@@ -65,18 +77,22 @@ def close_context(boot: WorkerBoot, context: OpenContext) -> None:
 
 
 def _write_end(context: OpenContext) -> ExecutionState | None:
-    settlement = settlement_of(context)
+    settlement, usage = end_of(context)
     if context.exit is not Exit.PARKED:
-        return close_execution(context.placement, settlement)
+        return close_execution(context.placement, settlement, usage=usage)
     return hand_back(
-        context.placement, PlacementEnd(reason=EndReason.PARKED), settlement=settlement
+        context.placement,
+        PlacementEnd(reason=EndReason.PARKED),
+        settlement=settlement,
+        usage=usage,
     )
 
 
 def _restart(context: OpenContext) -> None:
     """Begin a new placement here, from the checkpoint: the runtime is dead, and the run goes on."""
     placement = context.placement
-    epoch = restart(placement, reason=EndReason.RUNTIME_ENDED, settlement=settlement_of(context))
+    settlement, usage = end_of(context)
+    epoch = restart(placement, reason=EndReason.RUNTIME_ENDED, settlement=settlement, usage=usage)
     if epoch is None:
         note_refusal(placement, "close")
         return  # cancelled meanwhile, or over: the loop ends it
@@ -89,6 +105,15 @@ def dispose(context: OpenContext) -> None:
     tear_down(context)
     with reported("what was issued was not revoked"):  # the sweeper finds it in the ledger
         revoke_credentials(context)
+
+
+def end_of(context: OpenContext) -> ContextEnd:
+    """Return the remains of a context that is disposed of."""
+    usage = NO_USAGE
+    if context.runtime is not None:
+        with reported("what a runtime has used is not known"):
+            usage = context.runtime.usage
+    return ContextEnd(settlement=settlement_of(context), usage=usage)
 
 
 def tear_down(context: OpenContext) -> None:
@@ -114,7 +139,7 @@ def end_without_link(
     *,
     cancel: bool = False,
     overdue: bool = False,
-    end_context: Callable[[], Settlement | None] = lambda: UNKNOWN,
+    end_context: Callable[[], ContextEnd] = lambda: NO_CONTEXT,
 ) -> None:
     """End a placement in which no link is active: close it if its run has an outcome, else hand it back.
 
@@ -129,13 +154,14 @@ def end_without_link(
             end_overdue(placement)
         elif found := interrupted_step(placement):
             settled = _settle_or_fail(placement, found, lost=ending.lost)
-    settlement = end_context()
+    settlement, usage = end_context()
     with run_scope(placement.tenant_id):
-        if close_execution(placement, settlement, ending=ending) is not None:
+        if close_execution(placement, settlement, ending=ending, usage=usage) is not None:
             return
         # A loss that was settled wrote a checkpoint, and only losses without one between them are counted.
         counted = ending.lost and not settled
-        if hand_back(placement, ending, counted=counted, settlement=settlement) is None:
+        handed = hand_back(placement, ending, counted=counted, settlement=settlement, usage=usage)
+        if handed is None:
             if (
                 not ending.by
             ):  # a worker that ends another's placement may come second, which means nothing

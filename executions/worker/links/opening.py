@@ -9,6 +9,7 @@ Failure: returned as the step's; if the placement is over or the database away, 
 """
 
 import logging
+from dataclasses import replace
 
 from django.db import Error as DatabaseError
 
@@ -77,6 +78,7 @@ def _open(
     runtime = boot.backends[run.isolation].start(
         context.placement,
         identity=identity,
+        limits=replace(run.limits, seconds=seconds_left),
         grants=grants,
         on_resource=lambda frame: track_report(context, frame),
     )

@@ -22,13 +22,19 @@ from executions.placement.run_scope import run_scope
 from executions.semantics.reasons import EndReason
 from executions.states import StepState
 from executions.transitions.placement_end import PlacementEnd
-from executions.transitions.settlement import UNKNOWN, Settlement
 from executions.worker.boot import WorkerBoot
-from executions.worker.links.closing import close_context, dispose, end_without_link, tear_down
+from executions.worker.links.closing import (
+    NO_CONTEXT,
+    ContextEnd,
+    close_context,
+    dispose,
+    end_of,
+    end_without_link,
+    tear_down,
+)
 from executions.worker.links.context import OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.loops.periodic import Periodic
-from executions.worker.resources.revocation import settlement_of
 from foundation.logs import bound
 from resources.placement import Placement
 from resources.runtimes.faults import reported
@@ -139,11 +145,11 @@ class LeaseLoop(Periodic):
         if context and not self._boot.contexts.abandon(context):
             return  # a link has come meanwhile
 
-        def dispose_context() -> Settlement | None:
+        def dispose_context() -> ContextEnd:
             if context is None:
-                return UNKNOWN
+                return NO_CONTEXT
             dispose(context)
-            return settlement_of(context)
+            return end_of(context)
 
         end = partial(
             end_without_link,

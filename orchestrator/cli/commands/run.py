@@ -34,6 +34,7 @@ from executions.semantics.approval_reply import ApprovalReply
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
 from isolane.text import MESSAGE_MAX, storable
+from orchestrator import env
 from orchestrator.cli.support.django import CONSOLE
 from orchestrator.cli.support.local_nodes import local_runner, node_options, nodes_in
 from orchestrator.cli.support.local_resources import local_grants
@@ -98,8 +99,9 @@ def run(
 ) -> None:
     """Run the blueprint in FILE on this machine, without any server.
 
-    Steps run in a separate process, as on a platform, with the same retries, timeouts and budgets. Their log lines go
-    to stderr; at the end the steps and the outputs are printed. Exit 1 if the run does not succeed. Ctrl-C cancels it.
+    Steps run in a separate process, as on a platform, with the same retries, timeouts, budgets and limits. Their log
+    lines go to stderr; at the end the steps and the outputs are printed. Exit 1 if the run does not succeed. Ctrl-C
+    cancels it.
 
     \b
     isolane run examples/greeting.yaml --local --input name=Ada
@@ -116,6 +118,7 @@ def run(
                 inputs,
                 backend=backend,
                 listener=Terminal(locations, answer=answer, cancelled=cancelled),
+                limits=env.read_limits(os.environ),
                 grants=grants,
                 seed=seed,
                 cancelled=cancelled,

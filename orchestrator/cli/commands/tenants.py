@@ -7,12 +7,14 @@ from rich.table import Table
 
 from executions.services.offboarding import advance_deletion
 from foundation.errors import InvalidInput
+from foundation.limit_bounds import Number, number
 from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorGroup
 from resources.isolation_choice import IsolationUnavailable, choose
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
+from tenants.run_limits import QUOTA_LIMITS
 from tenants.scope import platform_scope
 from tenants.selectors import all_tenants, tenant_by_schema
 from tenants.services.tenants import create_tenant, set_status, update_tenant
@@ -107,6 +109,14 @@ def create(
     metavar="KIND=AMOUNT",
     help="Most that runs may cost in a calendar month (UTC), such as tokens=1000000; KIND=none removes it. Repeatable.",
 )
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help=f"Most that one run may use, such as ram_mb=2048: {', '.join(QUOTA_LIMITS)}; NAME=none is the platform's"
+    " default. Repeatable.",
+)
 def set_(
     *,
     schema: str,
@@ -115,8 +125,9 @@ def set_(
     isolation: str | None,
     max_running: int | None,
     budgets: tuple[str, ...],
+    limits: tuple[str, ...],
 ) -> None:
-    """Change name, trust, isolation, quota or budget of the tenant SCHEMA; omitted options stay as they are."""
+    """Change name, trust, isolation, quota, budget or limits of the tenant SCHEMA; omitted options stay as they are."""
     update_tenant(
         schema=schema,
         name=name,
@@ -124,6 +135,7 @@ def set_(
         required_isolation=Isolation(isolation) if isolation else None,
         max_running=max_running,
         budget=dict(_budget(text) for text in budgets),
+        limits=dict(_limit(text) for text in limits),
         actor=actor(),
     )
     click.echo(f"Tenant {schema} is changed.")
@@ -140,6 +152,7 @@ def list_() -> None:
         "isolation",
         "max running",
         "budget",
+        "limits",
         "domains",
         "problem",
     )
@@ -148,10 +161,11 @@ def list_() -> None:
             budget = " ".join(
                 f"{kind}={most}" for kind, most in sorted(tenant.quota.budget.items())
             )
+            limits = " ".join(f"{name}={most:g}" for name, most in tenant.quota.limits.items())
             domains = " ".join(domain.domain for domain in tenant.domains.all())
             table.add_row(
                 tenant.schema_name, tenant.name, tenant.status, "yes" if tenant.trusted else "no",
-                tenant.required_isolation, str(tenant.quota.max_running), budget, domains,
+                tenant.required_isolation, str(tenant.quota.max_running), budget, limits, domains,
                 escape(plain(tenant.provisioning_error)),
             )  # fmt: skip
     CONSOLE.print(table)
@@ -212,6 +226,17 @@ def _budget(text: str) -> tuple[str, Amount | None]:
             f"budget {text!r} is not KIND=AMOUNT, such as tokens=1000000, nor KIND=none.",
             field="budget",
         ) from None
+
+
+def _limit(text: str) -> tuple[str, Number | None]:
+    name, _, value = text.partition("=")
+    if value == "none":
+        return name, None
+    if (most := number(value)) is None:
+        raise InvalidInput(
+            f"limit {text!r} is not NAME=NUMBER, such as ram_mb=2048, nor NAME=none.", field="limit"
+        )
+    return name, most
 
 
 def _set_status(schema: str, status: TenantStatus) -> None:

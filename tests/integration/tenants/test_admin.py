@@ -224,6 +224,36 @@ def test_a_budget_that_does_not_fit_is_explained(
         assert Quota.objects.get().budget == {}
 
 
+def test_limits_of_a_run_are_set_and_emptied_for_one_tenant(
+    operator: Client, acme: TenantRef, globex: TenantRef
+) -> None:
+    def limits() -> dict[int, object]:
+        with platform_scope():
+            return {quota.tenant_id: quota.limits for quota in Quota.objects.all()}
+
+    given = {"quota-0-ram_mb": "2048", "quota-0-cpu": "0.5", "quota-0-max_run_minutes": "30"}
+    assert "was changed successfully" in change(operator, acme, **given)
+    assert limits() == {acme.id: {"cpu": 0.5, "ram_mb": 2048, "max_run_minutes": 30}, globex.id: {}}
+    change(operator, acme, **given | {"quota-0-cpu": ""})
+    assert limits() == {acme.id: {"ram_mb": 2048, "max_run_minutes": 30}, globex.id: {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "complaint"),
+    [
+        ("ram_mb", "63", "Ensure this value is greater than or equal to 64."),
+        ("processes", "99999", "Ensure this value is less than or equal to 32768."),
+        ("cpu", "nan", "Enter a number."),
+    ],
+)
+def test_a_limit_of_a_run_has_a_range(
+    operator: Client, acme: TenantRef, globex: TenantRef, name: str, wrong: str, complaint: str
+) -> None:
+    assert complaint in change(operator, acme, **{f"quota-0-{name}": wrong})
+    with tenant_scope(acme):
+        assert Quota.objects.get().limits == {}
+
+
 def test_a_schema_keeps_its_name(operator: Client, acme: TenantRef) -> None:
     change(operator, acme, schema_name="other")
     assert tenant_by_schema("acme") == acme

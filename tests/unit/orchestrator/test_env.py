@@ -8,6 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from foundation.samples import ENCRYPTION_KEY
+from isolane.limits import Limits
 from orchestrator import env
 from orchestrator.processes import PROCESSES, Process
 
@@ -119,6 +120,45 @@ def test_a_wrong_number_is_refused(tmp_path: Path, name: str, value: str) -> Non
 def test_a_number_that_is_too_small_is_refused(tmp_path: Path, name: str, least: int) -> None:
     with pytest.raises(ImproperlyConfigured, match=f"^{name} is .* from {least} upward"):
         read(tmp_path, **{name: str(least - 1)})
+
+
+# --- limits of a run
+def test_a_run_has_limits_without_a_word_of_the_operator(tmp_path: Path) -> None:
+    default = Limits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+    assert read(tmp_path).run_limits == default
+    assert env.read_limits({}) == default
+
+
+def test_each_limit_has_its_variable(tmp_path: Path) -> None:
+    given = {"CPU": "0.5", "RAM_MB": "64", "PROCESSES": "8", "DISK_MB": "1", "OPEN_FILES": "32"}
+    variables = {f"ISOLANE_LIMIT_{name}": value for name, value in given.items()}
+    expected = Limits(cpu=0.5, ram_mb=64, processes=8, disk_mb=1, open_files=32, output_kb=7)
+    assert read(tmp_path, **variables, ISOLANE_LIMIT_OUTPUT_KB="7").run_limits == expected
+    assert env.read_limits({**variables, "ISOLANE_LIMIT_OUTPUT_KB": "7"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "usable"),
+    [
+        ("CPU", "0", "a number from 0.1 to 1024"),
+        ("CPU", "nan", "a number from 0.1 to 1024"),
+        ("CPU", "two", "a number from 0.1 to 1024"),
+        ("RAM_MB", "63", "a whole number from 64 to 1048576"),
+        ("RAM_MB", "512.5", "a whole number from 64 to 1048576"),
+        ("RAM_MB", "9" * 5000, "a whole number from 64 to 1048576"),
+        ("PROCESSES", "7", "a whole number from 8 to 32768"),
+        ("DISK_MB", "0", "a whole number from 1 to 1048576"),
+        ("OPEN_FILES", "-32", "a whole number from 32 to 1048576"),
+        ("OUTPUT_KB", "10241", "a whole number from 1 to 10240"),
+    ],
+)
+def test_a_limit_out_of_its_range_is_refused(
+    tmp_path: Path, name: str, wrong: str, usable: str
+) -> None:
+    said = f"ISOLANE_LIMIT_{name} is '{wrong}'; use {usable}."
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read(tmp_path, **{f"ISOLANE_LIMIT_{name}": wrong})
+    assert str(refused.value) == said
 
 
 @pytest.mark.parametrize("name", ["ISOLANE_EMBEDDED", "ISOLANE_BEHIND_TLS"])

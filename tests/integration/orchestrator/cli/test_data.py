@@ -61,6 +61,7 @@ def test_without_a_key_states_and_codes_are_shown_and_no_data(isolane: Isolane, 
         "TIMEOUT",
     )
     assert body["finished_at"]
+    assert body["usage"] == {"cpu_seconds": 0.0, "peak_ram_mb": 0.0}
     assert not {"inputs", "outputs", "variables", "message"} & set(body)
     assert not {"inputs", "output", "message", "cause"} & set(body["steps"][0])
     with pytest.raises(Forbidden, match="ISOLANE_API_KEY"):

@@ -33,6 +33,13 @@ def secret(ctx: NodeContext, *, card: str) -> dict:
     return {"pin": "98765"}
 
 
+@node("own.talk")
+def talk(ctx: NodeContext) -> None:
+    """Say 4 KB."""
+    for _ in range(8):
+        print("x" * 500)
+
+
 @node("own.endless")
 def endless(ctx: NodeContext) -> None:
     """Go on until cancelled."""
@@ -102,6 +109,18 @@ def test_the_same_seed_gives_the_same_order_and_the_environment_names_packages()
     assert set(bodies[0]["outputs"]) == {"customer", "charged", "tracking"}
     assert (bodies[0]["state"], bodies[0]["seed"]) == ("succeeded", 5)
     assert [step["path"] for step in bodies[0]["steps"]] == ["fetch", "price", "charge", "ship"]
+
+
+def test_a_limit_of_the_blueprint_or_of_the_environment_holds(flow: Path) -> None:
+    says = "  - {key: one, uses: own.talk}"
+    flow.write_text(f"name: flow\nlimits: {{output_kb: 1}}\nsteps:\n{says}\n")
+    ran = run(flow, "--package", "own")
+    assert ran.stderr.count(f"one info: {'x' * 500}") == 2, ran.stderr
+    flow.write_text(f"name: flow\nsteps:\n{says}\n")
+    ran = run(flow, "--package", "own", ISOLANE_LIMIT_OUTPUT_KB="2")
+    assert ran.stderr.count(f"one info: {'x' * 500}") == 4, ran.stderr
+    ran = run(flow, "--package", "own", ISOLANE_LIMIT_OUTPUT_KB="0")
+    assert ran.stderr.startswith("Error: ISOLANE_LIMIT_OUTPUT_KB is '0'; use a whole number")
 
 
 def test_an_unexpected_exception_is_traced_to_the_authors_line(flow: Path) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from isolane.limits import Limits
 from isolane.protocol import COSTS_MAX, HEADER, VERSION, Cost, Log, Progress, encode
 from isolane.results import Code, StepResult
-from resources.runtimes.shared import SharedRuntime
-from resources.runtimes.supervision import DROPPED, LOG_BYTES, LOG_LINES
+from resources.runtimes.shared import SharedBackend, SharedRuntime
+from resources.runtimes.supervision import DROPPED, LOG_LINES, OUTPUT_KB
 from tests.integration.resources.runtimes.conftest import (
     Driver,
     Start,
@@ -17,6 +18,7 @@ from tests.integration.resources.runtimes.conftest import (
     is_gone,
     wait_until,
 )
+from tests.placements import ACME, a_placement
 
 
 def test_the_deadline_kills_the_whole_group(driver: Driver, tmp_path: Path) -> None:
@@ -49,7 +51,19 @@ def test_a_flood_is_cut_per_attempt(driver: Driver) -> None:
     driver.frames.clear()
     assert driver.run("test.shout", seconds=1).code is Code.TIMEOUT
     assert said()[-1].message == DROPPED
-    assert sum(len(log.message) for log in said()[:-1]) <= LOG_BYTES
+    assert sum(len(log.message) for log in said()[:-1]) <= OUTPUT_KB * 1024
+
+
+def test_a_run_with_a_limit_of_output_is_cut_there(backend: SharedBackend) -> None:
+    runtime = backend.start(a_placement(), identity=ACME, limits=Limits(output_kb=1))
+    try:
+        runtime.open()
+        limited = Driver(runtime)
+        assert limited.run("test.shout", seconds=0.5).code is Code.TIMEOUT
+    finally:
+        runtime.close(5)
+    said = [frame.message for frame in limited.frames if isinstance(frame, Log)]
+    assert said == ["x" * 1000, DROPPED]
 
 
 def test_the_deadline_ends_a_process_that_left_its_session(driver: Driver, tmp_path: Path) -> None:

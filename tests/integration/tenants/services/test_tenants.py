@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from django.db import IntegrityError
 
 from executions.services.offboarding import advance_deletions
 from foundation.errors import Conflict, InvalidInput, NotFound
@@ -11,6 +12,7 @@ from tenants.isolation import Isolation
 from tenants.models import ApiKey, AuditEntry, Domain, Membership, Quota, Tenant, User
 from tenants.provisioner import work_off
 from tenants.roles import Role
+from tenants.run_limits import QUOTA_LIMITS
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services import tenants as service
@@ -186,6 +188,65 @@ def test_a_budget_that_does_not_fit_changes_nothing(
     with platform_scope():
         row = Tenant.objects.select_related("quota").get(pk=acme.id)
         assert (row.name, row.quota.max_running) == ("acme", 5)
+
+
+# --- limits of a run
+def limits() -> dict[str, object]:
+    with platform_scope():
+        quotas = Quota.objects.select_related("tenant")
+        return {quota.tenant.schema_name: quota.limits for quota in quotas}
+
+
+def test_limits_are_changed_one_by_one(acme: TenantRef, globex: TenantRef) -> None:
+    assert limits() == {"acme": {}, "globex": {}}
+    update_tenant(schema="acme", limits={"ram_mb": 2048, "cpu": 0.5}, actor="alice")
+    update_tenant(schema="acme", limits={"cpu": None, "max_run_minutes": 30}, actor="alice")
+    update_tenant(schema="acme", max_running=2, actor="alice")
+    assert limits() == {"acme": {"ram_mb": 2048, "max_run_minutes": 30}, "globex": {}}
+    with platform_scope():
+        entries = AuditEntry.objects.filter(action="tenant.change").order_by("id")
+        assert [entry.details for entry in entries] == [
+            {"ram_mb": 2048, "cpu": 0.5},
+            {"cpu": None, "max_run_minutes": 30},
+            {"max_running": 2},
+        ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"ram_mb": 63}, "limit ram_mb is 63; use a whole number from 64 to 1048576, or none"),
+        ({"processes": 16.5}, "limit processes is 16.5; use a whole number from 8 to 32768"),
+        (
+            {"max_run_minutes": 10081},
+            "max_run_minutes is 10081; use a whole number from 1 to 10080",
+        ),
+        ({"cpu": float("nan")}, "limit cpu is nan; use a number from 0.1 to 1024"),
+        ({"memory": 5}, "There is no limit 'memory'; use one of cpu, ram_mb, "),
+    ],
+)
+def test_a_limit_that_does_not_fit_changes_nothing(
+    acme: TenantRef, globex: TenantRef, wrong: dict[str, float], said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said) as refused:
+        update_tenant(schema="acme", max_running=3, limits={"disk_mb": 5, **wrong}, actor="alice")
+    assert refused.value.field == "limit"
+    assert limits() == {"acme": {}, "globex": {}}
+    with platform_scope():
+        assert Quota.objects.get(tenant_id=acme.id).max_running == 5
+
+
+@pytest.mark.parametrize("name", sorted(QUOTA_LIMITS))
+def test_the_database_keeps_the_ranges(acme: TenantRef, globex: TenantRef, name: str) -> None:
+    bounds = QUOTA_LIMITS[name]
+    with platform_scope():
+        quotas = Quota.objects.filter(tenant_id=acme.id)
+        for fits in (bounds.least, bounds.most, None):
+            assert quotas.update(**{name: fits}) == 1
+        for wrong in (bounds.least / 2 if name == "cpu" else bounds.least - 1, bounds.most + 1):
+            with pytest.raises(IntegrityError, match=f"quota_{name}_in_range"):
+                quotas.update(**{name: wrong})
+    assert limits() == {"acme": {}, "globex": {}}
 
 
 def test_suspending_and_resuming_one_leaves_the_other_alone(

@@ -27,6 +27,7 @@ RUNS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("greeting", {"name": "Ada"}, {"text": "Hello Ada"}),
     ("greeting", {"name": "Ada", "friend": True}, {"text": "Hello Ada, nice to see you"}),
     ("charge", {"card": "4242"}, {}),
+    ("thumbnails", {}, {}),
     ("rates", {"wanted": "EUR"}, {}),
     (
         "reminders",

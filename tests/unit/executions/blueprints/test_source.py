@@ -120,6 +120,23 @@ def test_a_refusal_carries_the_line_beside_its_sentence(text: str, line: int) ->
 
 
 @pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("limits:\n  cpu: 1\n  ram_mb: 12", "line 4: $.limits.ram_mb: 12 is less than the minimum"),
+        ("limits:\n  cpu: much", "line 3: $.limits.cpu: 'much' is not of type 'number'"),
+        (
+            "limits:\n  cpus: 1",
+            "line 3: $.limits.cpus: there is no field 'cpus' here; did you mean",
+        ),
+    ],
+)
+def test_a_wrong_limit_is_refused_with_its_line(written: str, expected: str) -> None:
+    with pytest.raises(InvalidBlueprint) as refused:
+        read(f"name: flow\n{written}\nsteps: [{{key: one, uses: work}}]\n")
+    assert refused.value.detail.startswith(expected)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         (

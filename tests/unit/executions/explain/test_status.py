@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from executions.explain.limits import WAYS_OUT
 from executions.explain.status import QueueStatus, RunStatus, StepStatus, describe_status
 from executions.states import ExecutionState, StepState
 
@@ -68,7 +69,8 @@ E = ExecutionState
         ),
         (
             E.RUNNING, {"outcome": "failed", "code": "TIMEOUT", "message": "too slow", "step": PAY},
-            "The run is about to fail with TIMEOUT at step pay: too slow. Its context is being closed.",
+            (f"The run is about to fail with TIMEOUT at step pay: too slow. {WAYS_OUT['TIMEOUT']}. Its context is being"
+            " closed."),
         ),
         (
             E.WAITING, {"wake_at": LATER, "step": NEXT},
@@ -103,7 +105,23 @@ E = ExecutionState
         ),
         (
             E.TIMED_OUT, {"outcome": "timed_out", "code": "TIMEOUT", "step": PAY, "finished_at": NOW},
-            "The run timed out with TIMEOUT at step pay.",
+            f"The run timed out with TIMEOUT at step pay. {WAYS_OUT['TIMEOUT']}.",
+        ),
+        (
+            E.FAILED,
+            {"outcome": "failed", "code": "RAM_EXCEEDED", "message": "killed", "step": PAY, "finished_at": NOW,
+             "cpu_seconds": 75.04, "peak_ram_mb": 511.96},
+            ("The run failed with RAM_EXCEEDED at step pay: killed. The limit is ram_mb, the stricter of its"
+            " blueprint's and its tenant's: use less, or raise it. It has used 1.3 min of processor time, and 512 MiB"
+            " of RAM at most."),
+        ),
+        (
+            E.SUCCEEDED, {"outcome": "succeeded", "finished_at": NOW, "cpu_seconds": 0.02, "peak_ram_mb": 21.34},
+            "The run succeeded. It has used 20 ms of processor time, and 21.3 MiB of RAM at most.",
+        ),
+        (
+            E.SUCCEEDED, {"outcome": "succeeded", "code": "TIMEOUT", "finished_at": NOW},
+            "The run succeeded.",
         ),
         (
             E.CANCELLED,

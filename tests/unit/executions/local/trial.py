@@ -9,9 +9,10 @@ from executions.local.listener import Clock
 from executions.local.run import LocalRun, LocalStep
 from executions.semantics.approval_reply import ApprovalReply
 from executions.states import StepState
+from isolane.limits import Limits
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
-from resources.runtimes.base import OnFrame
+from resources.runtimes.base import UNLIMITED, OnFrame
 from resources.runtimes.stub import Behaviour, StubBackend, fails, succeeds
 
 
@@ -73,12 +74,13 @@ class Trial:
         self.backend = StubBackend(level="shared", script=script)
         self.clock, self.events, self.cancelled = FakeClock(), Recorder(), threading.Event()
 
-    def run(self, seed: int = 7) -> LocalRun:
+    def run(self, seed: int = 7, limits: Limits = UNLIMITED) -> LocalRun:
         return LocalEngine(
             self.document,
             self.inputs,
             backend=self.backend,
             listener=self.events,
+            limits=limits,
             seed=seed,
             cancelled=self.cancelled,
             clock=self.clock,

@@ -72,6 +72,18 @@ def test_lists_are_narrowed_by_labels(order: str, acme: TenantRef, globex: Tenan
     }
 
 
+def test_what_a_run_has_used_is_shown_with_it(
+    order: str, acme: TenantRef, globex: TenantRef
+) -> None:
+    ours, theirs = submit_order(acme), submit_order(globex)
+    with tenant_scope(acme):
+        Execution.objects.update(cpu_seconds=1.25, peak_ram_mb=48.5)
+    usage = {"cpu_seconds": 1.25, "peak_ram_mb": 48.5}
+    assert program(acme).get(f"{RUNS}/{ours}").json()["usage"] == usage
+    nothing = {"cpu_seconds": 0.0, "peak_ram_mb": 0.0}
+    assert program(globex).get(f"{RUNS}/{theirs}").json()["usage"] == nothing
+
+
 @pytest.mark.parametrize("query", ["label=team", "label=:billing", "label=", "label=%00:x"])
 def test_what_is_no_label_is_refused(
     order: str, acme: TenantRef, globex: TenantRef, query: str

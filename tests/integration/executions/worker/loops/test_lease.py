@@ -27,6 +27,7 @@ from executions.worker.links import claiming, closing
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops import lease
 from executions.worker.loops.lease import EXIT_FENCED, LeaseLoop
+from isolane.limits import Usage
 from resources.placement import Placement
 from resources.runtimes.base import Runtime
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -167,7 +168,7 @@ def test_a_close_that_could_not_be_written_is_repeated(
     placement: Placement,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail_once(placement: Placement, _: object) -> None:
+    def fail_once(*_: object, **__: object) -> None:
         monkeypatch.undo()
         raise OperationalError("gone")
 
@@ -193,10 +194,11 @@ def test_a_close_that_was_written_without_an_answer_leaves_no_context_behind(
     placement: Placement,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def lose_the_answer(placement: Placement, _: object) -> None:
-        close_execution(placement)
+    def lose_the_answer(placement: Placement, _: object, *, usage: Usage) -> None:
+        close_execution(placement, usage=usage)
         raise OperationalError("gone")
 
+    backend_of(boot).usage = Usage(cpu_seconds=0.25, peak_ram_mb=30)
     monkeypatch.setattr(closing, "close_execution", lose_the_answer)
     run_link(links, placement, "one")
     with pytest.raises(OperationalError):
@@ -204,6 +206,7 @@ def test_a_close_that_was_written_without_an_answer_leaves_no_context_behind(
     loop.turn()
     assert boot.contexts.get(placement.key) is None
     assert state_of(acme, placement) == ExecutionState.SUCCEEDED
+    assert run_of(acme, placement.execution_id).cpu_seconds == 0.25  # counted once
 
 
 # --- cancelling

@@ -159,6 +159,28 @@ def test_set_refuses_a_budget_that_does_not_fit(
     assert refused.value.field == "budget"
 
 
+def test_set_changes_the_limits_of_a_run(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    isolane("tenants", "set", "acme", "--limit", "ram_mb=2048", "--limit", "cpu=0.5")
+    isolane("tenants", "set", "acme", "--limit", "cpu=none", "--limit", "max_run_minutes=30")
+    with platform_scope():
+        quotas = {quota.tenant_id: quota.limits for quota in Quota.objects.all()}
+    assert quotas == {acme.id: {"ram_mb": 2048, "max_run_minutes": 30}, globex.id: {}}
+    rows = isolane("tenants", "list").output.splitlines()
+    assert [row for row in rows if "ram_mb=2048" in row] == [row for row in rows if "acme" in row]
+
+
+@pytest.mark.parametrize("wrong", ["ram_mb", "ram_mb=", "ram_mb=much", "ram_mb=63", "ram_mb=-1", "cpu=nan", "=5",
+                                   "memory=5", "cpu=" + "9" * 5000])  # fmt: skip
+def test_set_refuses_a_limit_that_does_not_fit(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef, wrong: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        isolane("tenants", "set", "acme", "--limit", wrong)
+    assert refused.value.field == "limit"
+
+
 def test_suspend_and_resume(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
     assert isolane("tenants", "suspend", "acme").output == "Tenant acme is suspended.\n"
     assert tenant_by_schema("acme").status == "suspended"

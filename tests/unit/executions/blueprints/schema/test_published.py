@@ -9,19 +9,30 @@ from jsonschema import Draft202012Validator
 from executions.blueprints.errors import InvalidBlueprint
 from executions.blueprints.schema.document import check
 from executions.blueprints.schema.keywords import BoundedValidator
-from executions.blueprints.schema.published import DOCUMENT_SCHEMA, RECOVER, RESOURCE, RETRY, STEP
+from executions.blueprints.schema.published import (
+    DOCUMENT_SCHEMA,
+    LIMITS,
+    RECOVER,
+    RESOURCE,
+    RETRY,
+    STEP,
+)
+from foundation.limit_bounds import LIMIT_BOUNDS
 
 PARTS = {
     "": DOCUMENT_SCHEMA,
     "step.": STEP,
     "retry.": RETRY,
     "recover.": RECOVER,
+    "limits.": LIMITS,
     "resource.": RESOURCE,
 }
 STEP_FIELDS = (
     "key uses with when on_failure retry timeout guarantee idempotency_key recover sensitive"
 )
-FIELDS = "name description inputs outputs isolation express timeout budget labels resources steps"
+FIELDS = (
+    "name description inputs outputs isolation express timeout budget limits labels resources steps"
+)
 
 
 def fields() -> Iterator[Any]:
@@ -42,6 +53,7 @@ def test_the_fields_are_those_of_the_design() -> None:
     Draft202012Validator.check_schema(DOCUMENT_SCHEMA)
     assert list(DOCUMENT_SCHEMA["properties"]) == FIELDS.split()
     assert list(STEP["properties"]) == STEP_FIELDS.split()
+    assert list(LIMITS["properties"]) == list(LIMIT_BOUNDS)
 
 
 @pytest.mark.parametrize("field", list(fields()))
@@ -58,6 +70,9 @@ def test_a_field_is_described_and_its_examples_and_default_fit(field: dict[str, 
         document(
             budget={"tokens": 1, "eur": 0.5}, labels={"team/a": "b"}, express=True, timeout="7d"
         ),
+        document(limits={}),
+        document(limits={"cpu": 0.1, "ram_mb": 64, "processes": 8, "open_files": 32}),
+        document(limits={"cpu": 1024, "ram_mb": 64.0, "disk_mb": 1, "output_kb": 1}),
         document(outputs={"any": [None, {"x": "${steps.a}"}]}, isolation="shared"),
         document(resources={"db": {"type": "database", "definition": "x", "scope": "step"}}),
         document(resources={"own": {"type": "acme.queue", "definition": "x"}}),
@@ -88,6 +103,18 @@ def test_what_fits(document: dict[str, Any]) -> None:
             "$.labels",
             "it has 21 fields; at most 20",
         ),
+        (document(limits={"cpu": 0.05}), "$.limits.cpu", "minimum of 0.1"),
+        (document(limits={"cpu": "1"}), "$.limits.cpu", "type 'number'"),
+        (document(limits={"ram_mb": 63}), "$.limits.ram_mb", "minimum of 64"),
+        (document(limits={"ram_mb": 64.5}), "$.limits.ram_mb", "type 'integer'"),
+        (document(limits={"processes": 7}), "$.limits.processes", "minimum of 8"),
+        (document(limits={"processes": True}), "$.limits.processes", "type 'integer'"),
+        (document(limits={"disk_mb": 0}), "$.limits.disk_mb", "minimum of 1"),
+        (document(limits={"open_files": 31}), "$.limits.open_files", "minimum of 32"),
+        (document(limits={"output_kb": 10_241}), "$.limits.output_kb", "maximum of 10240"),
+        (document(limits={"ram_mb": None}), "$.limits.ram_mb", "type 'integer'"),
+        (document(limits={"ram": 64}), "$.limits.ram", "did you mean 'ram_mb'?"),
+        (document(limits=[64]), "$.limits", "type 'object'"),
         (document(labels={"a b": "x"}), "$.labels", "letters, digits"),
         (document(labels={"a": "x" * 201}), "$.labels.a", "it has 201 characters; at most 200"),
         (document(labels={"a": 1}), "$.labels.a", "type 'string'"),

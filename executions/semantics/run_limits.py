@@ -1,0 +1,16 @@
+"""The limits that count for a run. Pure."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from isolane.limits import Limits
+
+
+def effective_limits(*, default: Limits, quota: Limits, blueprint: Limits) -> Limits:
+    """Return the stricter of the tenant's and the blueprint's, limit by limit.
+
+    A tenant's limit is that of its quota, more or less than the platform's default, which counts where the quota has
+    none.
+    """
+    own: dict[str, Any] = {name: most for name, most in asdict(quota).items() if most is not None}
+    return replace(default, **own).stricter(blueprint)

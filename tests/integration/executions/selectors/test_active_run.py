@@ -1,0 +1,40 @@
+"""A run is loaded with the limits of its own tenant, its blueprint and the platform."""
+
+import pytest
+from django.conf import settings
+
+from executions.selectors.active_run import load_run
+from executions.worker.boot import WorkerBoot
+from isolane.limits import Limits
+from resources.placement import Placement
+from tenants.scope import TenantRef, tenant_scope
+from tenants.services.tenants import update_tenant
+from tests.factories import start
+
+
+def limits_of(tenant: TenantRef, placement: Placement) -> Limits:
+    with tenant_scope(tenant):
+        run = load_run(tenant.id, placement.execution_id)
+    assert run is not None
+    return run.limits
+
+
+def test_each_tenant_has_its_own_limits(
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
+) -> None:
+    update_tenant(schema="acme", limits={"ram_mb": 2048, "cpu": 0.25}, actor="tests")
+    update_tenant(schema="globex", limits={"processes": 9, "max_run_minutes": 1}, actor="tests")
+    asked = {"ram_mb": 1024, "output_kb": 3}
+    ours, theirs = (start(tenant, boot, {}, limits=asked) for tenant in (acme, globex))
+    kept = {"disk_mb": 100, "open_files": 256, "output_kb": 3}
+    assert limits_of(acme, ours) == Limits(cpu=0.25, ram_mb=1024, processes=64, **kept)
+    assert limits_of(globex, theirs) == Limits(cpu=1, ram_mb=512, processes=9, **kept)
+
+
+def test_the_platforms_defaults_are_those_of_its_settings(
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = start(acme, boot, {})
+    assert limits_of(acme, placement) == settings.RUN_LIMITS
+    monkeypatch.setattr(settings, "RUN_LIMITS", Limits(ram_mb=77))
+    assert limits_of(acme, placement) == Limits(ram_mb=77)
