@@ -24,8 +24,8 @@ from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
 from isolane.deferred_frames import DEFERRABLE, DeferredFrames
 from isolane.descendants import kill_descendants
-from isolane.output_lock import OutputLock
 from isolane.node import NodeRegistry
+from isolane.output_lock import OutputLock
 from isolane.protocol import (
     Cancel,
     Close,

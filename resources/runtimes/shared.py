@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Describe, Grant, NodeCatalogue
 from resources.placement import Placement
 from resources.runtimes.base import (
@@ -84,7 +84,7 @@ class SharedBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
@@ -124,7 +124,7 @@ class SharedRuntime(ForkedRuntime):
         child: RunnerProcess,
         placement: Placement,
         identity: RunIdentity,
-        limits: Limits,
+        limits: RunLimits,
         grants: Sequence[Grant],
         on_resource: OnResource,
     ) -> None:

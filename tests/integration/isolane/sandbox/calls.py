@@ -28,6 +28,6 @@ def outcome(action: Callable[[], Any]) -> str:
         action()
     except OSError as error:
         return errno.errorcode.get(error.errno or 0, repr(error))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it was is told
         return repr(error)
     return "ok"

@@ -1,4 +1,4 @@
-"""The compiled filter, loaded for real: what it refuses, what goes on, and that without it the probes see no refusal."""
+"""The compiled filter, loaded for real: what it refuses, what goes on, and that without it nothing is refused."""
 
 import ctypes.util
 import json
