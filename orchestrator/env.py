@@ -88,9 +88,9 @@ def home(environ: Mapping[str, str]) -> Path:
 
 def private_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files and folders of the platform that no sandbox may show, wherever they are."""
-    files = [environ[name] for name in sorted(environ) if name.endswith("_FILE") and environ[name]]
-    folders = [home(environ), *filter(None, [environ.get("ISOLANE_SECRETS_DIR", "")])]
-    return tuple(Path(path).absolute() for path in (*folders, *files))
+    named = [value for name, value in sorted(environ.items()) if name.endswith("_FILE")]
+    paths = [str(home(environ)), environ.get("ISOLANE_SECRETS_DIR", ""), *named]
+    return tuple(Path(path).absolute() for path in paths if path)
 
 
 def variable(environ: Mapping[str, str], name: str) -> str:

@@ -2,7 +2,7 @@
 
 The worker compiles it; here it is only given to the kernel, so that a runtime needs no library.
 
-Timing: once, as the last wall, while there is one thread: others would stay without it.
+Timing: once, as the last wall, while there is one thread, to which it applies.
 Model: one system call of Linux.
 Guarantee: the filter holds for this process and all that it starts, and nothing takes it away.
 Failure: bubble, if the kernel refuses; then nothing is filtered.

@@ -32,7 +32,6 @@ class RunnerProcess(Runner):
         self._watchdog = watchdog
         self._is_lost = False
         self._used_before = Usage()
-        self._used = Usage()
         self.runs = 0
         self._watched_at = time.monotonic()
         with contextlib.ExitStack() as undo:
@@ -55,15 +54,11 @@ class RunnerProcess(Runner):
         self._used_before = used_by(self.pid)
         reset_peak(self.pid)
 
-    def end_run(self) -> None:
-        """Keep what the execution has used."""
+    def end_run(self) -> Usage:
+        """Return what the execution has used."""
         used = used_by(self.pid)
         seconds = max(used.cpu_seconds - self._used_before.cpu_seconds, 0.0)
-        self._used = Usage(cpu_seconds=seconds, peak_ram_mb=used.peak_ram_mb)
-
-    def usage(self) -> Usage:
-        """Return what its last execution has used."""
-        return self._used
+        return Usage(cpu_seconds=seconds, peak_ram_mb=used.peak_ram_mb)
 
     # --- its end
     def dispose(self) -> bool:

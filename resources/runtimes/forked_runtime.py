@@ -44,6 +44,7 @@ class ForkedRuntime(Runtime):
         self._grants = tuple(grants)
         self._on_resource = on_resource
         self._handles: set[str] = set()  # allocated, and not reported closed
+        self._usage = Usage()
         self._opened = False
         self._closing = False
         self._closed = False
@@ -67,7 +68,7 @@ class ForkedRuntime(Runtime):
     @property
     def usage(self) -> Usage:
         """Return what the run has used in this runner; known once it is closed."""
-        return self._child.usage()
+        return self._usage
 
     def open(self) -> None:
         """Open the context in the runner."""

@@ -230,3 +230,4 @@ class ProcessRuntime(ForkedRuntime):
 
     def _return_child(self, *, clean: bool) -> None:
         self._backend.end(self._child, self._slot)
+        self._usage = self._child.usage()

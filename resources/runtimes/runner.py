@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from isolane.limits import Usage
 from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, Resource, ToRunner
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
@@ -80,10 +79,6 @@ class Runner(ABC):
     @abstractmethod
     def is_lost(self) -> bool:
         """True if it was ended for want of a keepalive, or of its zygote; known once it is dead."""
-
-    @abstractmethod
-    def usage(self) -> Usage:
-        """Return what it has used; known once it is dead."""
 
     def kill(self) -> None:
         """End the runner and all that it started, and wait for it."""

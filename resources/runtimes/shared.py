@@ -134,5 +134,5 @@ class SharedRuntime(ForkedRuntime):
 
     def _return_child(self, *, clean: bool) -> None:
         with reported("what a run used was not read"):
-            self._child.end_run()
+            self._usage = self._child.end_run()
         self._pool.give_back(self._child, self._placement.tenant_id, clean=clean)
