@@ -1,10 +1,6 @@
 """Landlock: the paths that a sandboxed process may use, as a second wall behind its mounts.
 
-<<<<<<< HEAD
-Timing: once, after the mounts, which it forbids to change, and while there is one thread: it binds no other.
-=======
 Timing: once, after the mounts, which it forbids to change, and while there is one thread, to which it applies.
->>>>>>> main
 Model: system calls of Linux.
 Guarantee: the rules hold for this process and all that it starts, and can only be made stricter.
 Failure: bubble, if the kernel refuses; then nothing is restricted. A kernel without Landlock has `abi()` 0.

@@ -28,10 +28,6 @@ def outcome(action: Callable[[], Any]) -> str:
         action()
     except OSError as error:
         return errno.errorcode.get(error.errno or 0, repr(error))
-<<<<<<< HEAD
-    except Exception as error:  # noqa: BLE001 - whatever it was is told
-=======
     except Exception as error:  # noqa: BLE001 - reported as an outcome
->>>>>>> main
         return repr(error)
     return "ok"

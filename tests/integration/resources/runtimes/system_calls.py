@@ -1,12 +1,8 @@
 """`python -m tests.integration.resources.runtimes.system_calls`: tries system calls, behind the filter or without it.
 
 It reads the filter and the numbers of the calls as JSON, and prints the outcomes. Every argument is -1, or such that
-<<<<<<< HEAD
-the kernel itself refuses the call before it does anything: nothing is changed, also as root without the filter.
-=======
 the kernel itself refuses the call before it does anything. So outside this process, which has no terminal, nothing is
 changed, also as root without the filter.
->>>>>>> main
 """
 
 import ctypes
