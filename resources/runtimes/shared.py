@@ -130,7 +130,8 @@ class SharedRuntime(ForkedRuntime):
     ) -> None:
         super().__init__(child, placement, identity, limits, grants, on_resource)
         self._pool = pool
-        child.begin_run()
+        with reported("what a runner has used before was not read"):
+            child.begin_run()
 
     def _return_child(self, *, clean: bool) -> None:
         with reported("what a run used was not read"):
