@@ -24,8 +24,8 @@ from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
 from isolane.deferred_frames import DEFERRABLE, DeferredFrames
 from isolane.descendants import kill_descendants
-from isolane.guard import Guard
 from isolane.node import NodeRegistry
+from isolane.output_lock import OutputLock
 from isolane.protocol import (
     Cancel,
     Close,
@@ -61,7 +61,7 @@ class Session:
         self._stream = stream
         self._registry = registry
         self._is_reused = reused  # it serves other executions after this one
-        self._capture = Capture(self._log, Guard(stream.sending))
+        self._capture = Capture(self._log, OutputLock(stream.sending))
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: RunnerContext | None = None
         self._baseline: Baseline | None = None

@@ -2,13 +2,13 @@
 
 import signal
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
 
 
 def failure_of(
-    report: ExitReport, limits: Limits, *, excess: Code | None
+    report: ExitReport, limits: RunLimits, *, excess: Code | None
 ) -> tuple[Code, str] | None:
     """Return the code and sentence of a limit that ended it; None if it died by itself."""
     code = Code(report.excess) if report.excess else excess
@@ -21,7 +21,7 @@ def failure_of(
     return None
 
 
-def sentence_of(code: Code, limits: Limits) -> str:
+def sentence_of(code: Code, limits: RunLimits) -> str:
     """Return what was exceeded, and where the limit is set."""
     what = {
         Code.RAM_EXCEEDED: f"the run used more RAM than its limit of {limits.ram_mb} MB",

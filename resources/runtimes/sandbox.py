@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from isolane.sandbox.guard import KEEPALIVE
 from isolane.sandbox.spec import SandboxSpec, Wall
@@ -20,7 +20,7 @@ from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from resources.runtimes.deaths import failure_of, sentence_of
 from resources.runtimes.faults import reported
-from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.runner import Runner
 from resources.runtimes.zygote import Zygote
 
@@ -34,10 +34,10 @@ class SandboxRunner(Runner):
         self,
         *,
         zygote: Zygote,
-        keepalive: Keepalive,
+        keepalive: KeepaliveTerm,
         cgroups: Cgroups | None,
         program: bytes,
-        limits: Limits,
+        limits: RunLimits,
         outside: int | None,
         walls: frozenset[Wall] = ALL_WALLS,
     ) -> None:
