@@ -9,6 +9,7 @@ Failure: a package that cannot be imported ends it with exit code 3 and one line
 import os
 import platform
 import socket
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ def serve(
 ) -> NoReturn:
     """Import what is late and serve the stream. A runner that is reused restores itself between executions."""
     try:
+        _reseed()
         session = Session(Stream(sock), default_registry, reused=reused)
         session.install()
         versions = _import_late(versions, late)
@@ -35,6 +37,12 @@ def serve(
     finally:
         # An ordinary exit would wait for threads that steps have left.
         os._exit(1)
+
+
+def _reseed() -> None:
+    """Give numpy's global generator another state: all forks would draw the same numbers. Python's own has one already."""
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        numpy_random.seed()
 
 
 def _import_late(versions: dict[str, str], late: Sequence[NodeSource]) -> dict[str, str]:
