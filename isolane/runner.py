@@ -40,7 +40,7 @@ def serve(
 
 
 def _reseed() -> None:
-    """Give numpy's global generator another state: all forks would draw the same numbers. Python's own has one already."""
+    """Give numpy's global generator another state, or all forks would draw the same numbers; Python's own has one."""
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
         numpy_random.seed()
 
