@@ -44,7 +44,9 @@ class Runner(ABC):
         self._pending: deque[type[Any]] = deque()  # the answers to come, in this order
         self._forked: ForkedProcess | None = None
         self._pid = 0
+        self._line_lock = threading.Lock()  # held for moments only
         self._reports: list[ExitReport] = []
+        self._is_orphan = False  # its zygote has died
         self._is_over = False  # killed, and its processes are gone
         self._started_at = time.monotonic()
 
@@ -139,6 +141,7 @@ class Runner(ABC):
             with contextlib.ExitStack() as each:  # all of it, though one fails
                 each.callback(forked.zygote.forget_one)
                 each.callback(os.close, forked.pidfd)
+                each.enter_context(self._line_lock)
                 each.callback(self._lifeline.close)
 
     # --- how it ended
@@ -149,9 +152,10 @@ class Runner(ABC):
     def _read_reports(self) -> None:
         deadline = time.monotonic() + _REPORT_SECONDS
         while not (self._reports and self._reports[-1].final):
-            is_ready = _is_ready(self._lifeline.fileno(), max(deadline - time.monotonic(), 0))
-            message = self._lifeline.recv(_REPORT_BYTES) if is_ready else b""
-            if not message:
+            if not _is_ready(self._lifeline.fileno(), deadline - time.monotonic()):
+                return
+            if not (message := self._lifeline.recv(_REPORT_BYTES)):
+                self._is_orphan = True
                 return
             self._reports.append(ExitReport.decode(message))
 
@@ -250,4 +254,4 @@ class Runner(ABC):
 def _is_ready(descriptor: int, seconds: float) -> bool:
     poll = select.poll()  # `select` knows descriptors below 1024 only
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
+    return bool(poll.poll(max(seconds, 0.0) * 1000))
