@@ -22,7 +22,7 @@ from tenants.scope import TenantRef, platform_scope
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TenantLevels:
-    """What a run gets whose blueprint asks for nothing."""
+    """The level and limits of a run whose blueprint asks for nothing."""
 
     offered: tuple[Isolation, ...]  # by the living workers, the weakest first
     decision: IsolationDecision | None  # None if no worker offers what the tenant needs
