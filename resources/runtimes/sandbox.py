@@ -12,13 +12,14 @@ import os
 import signal
 import socket
 
+from isolane.excess import sentence_of
 from isolane.limits import Limits, Usage
 from isolane.results import Code
 from isolane.sandbox.guard import KEEPALIVE
 from isolane.sandbox.spec import SandboxSpec, Wall
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
-from resources.runtimes.deaths import failure_of, sentence_of
+from resources.runtimes.deaths import failure_of
 from resources.runtimes.faults import reported
 from resources.runtimes.keepalive import Keepalive
 from resources.runtimes.runner import Runner
