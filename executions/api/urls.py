@@ -14,6 +14,7 @@ from executions.api.views.blueprints import (
 )
 from executions.api.views.executions import CancelView, ExecutionsView, ExecutionView, ReplayView
 from executions.api.views.history import CostsView, EventsView, ExplanationView, LogsView
+from executions.api.views.levels import LevelsView
 from executions.api.views.resource_records import AbandonView, LedgerView, UncleanView
 from executions.api.views.resource_tests import ResourceTestView
 
@@ -42,6 +43,7 @@ urlpatterns = [
     path("blueprints/<str:name>/versions/<int:number>", VersionView.as_view(), name="version"),
     path("blueprints/<str:name>/diff", DiffView.as_view(), name="diff"),
     path("resources/<str:name>/test", ResourceTestView.as_view(), name="test-resource"),
+    path("levels", LevelsView.as_view(), name="levels"),
     path("nodes", NodesView.as_view(), name="nodes"),
     path("blueprint-schema", BlueprintSchemaView.as_view(), name="blueprint-schema"),
 ]

@@ -44,7 +44,9 @@ class Runner(ABC):
         self._pending: deque[type[Any]] = deque()  # the answers to come, in this order
         self._forked: ForkedProcess | None = None
         self._pid = 0
+        self._line_lock = threading.Lock()  # held for moments only
         self._reports: list[ExitReport] = []
+        self._is_orphan = False  # its zygote has died
         self._is_over = False  # killed, and its processes are gone
         self._started_at = time.monotonic()
 
@@ -118,10 +120,7 @@ class Runner(ABC):
     def _wait(self, seconds: float) -> bool:
         if self._forked is None:
             return True
-        try:
-            return bool(select.select([self._forked.pidfd], [], [], seconds)[0])
-        except (OSError, ValueError):  # released by another thread
-            return True
+        return _is_ready(self._forked.pidfd, seconds)
 
     def _release(self) -> None:
         """Close what is ours, once: from then on its process id may be another's."""
@@ -129,7 +128,8 @@ class Runner(ABC):
             if self._forked is None:
                 return
             forked, self._forked = self._forked, None
-            self._lifeline.close()
+            with self._line_lock:
+                self._lifeline.close()
             os.close(forked.pidfd)
             forked.zygote.forget_one()
 
@@ -141,9 +141,10 @@ class Runner(ABC):
     def _read_reports(self) -> None:
         deadline = time.monotonic() + _REPORT_SECONDS
         while not (self._reports and self._reports[-1].final):
-            ready = select.select([self._lifeline], [], [], max(deadline - time.monotonic(), 0))[0]
-            message = self._lifeline.recv(_REPORT_BYTES) if ready else b""
-            if not message:
+            if not _is_ready(self._lifeline.fileno(), deadline - time.monotonic()):
+                return
+            if not (message := self._lifeline.recv(_REPORT_BYTES)):
+                self._is_orphan = True
                 return
             self._reports.append(ExitReport.decode(message))
 
@@ -237,3 +238,9 @@ class Runner(ABC):
             # A thread that a step left may still send.
             elif not isinstance(reply, Log | Progress | Cost):
                 return reply
+
+
+def _is_ready(descriptor: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(seconds, 0.0) * 1000))

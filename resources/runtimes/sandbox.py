@@ -65,15 +65,15 @@ class SandboxRunner(Runner):
 
     def keep_alive(self, until: float) -> None:
         """Let it live until then, without waiting."""
-        with self._lock, contextlib.suppress(OSError, ValueError):
+        with self._line_lock, contextlib.suppress(OSError):
             self._lifeline.send(KEEPALIVE.pack(until), socket.MSG_DONTWAIT)
 
     @property
     def is_lost(self) -> bool:
         """True if its keepalive ran out, or its zygote died; known once it is dead."""
         return (
-            not self._reports
-            or self._reports[0].lapsed
+            (self._is_orphan and not self._reports)
+            or self.report().lapsed
             or self._keepalive.lapsed_since(self._started_at)
         )
 

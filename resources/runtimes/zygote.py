@@ -175,7 +175,9 @@ class ZygoteProcess:
     def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
         self._control.settimeout(seconds)
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1)
+            message, descriptors, _, _ = socket.recv_fds(
+                self._control, MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+            )
         except OSError:
             raise _Gone from None
         if not message:

@@ -48,6 +48,7 @@ def test_it_names_every_endpoint(document: dict[str, Any]) -> None:
         "get_blueprint": ("get", "/api/v1/blueprints/{name}"),
         "get_blueprint_version": ("get", "/api/v1/blueprints/{name}/versions/{number}"),
         "diff_blueprint": ("get", "/api/v1/blueprints/{name}/diff"),
+        "get_levels": ("get", "/api/v1/levels"),
         "list_nodes": ("get", "/api/v1/nodes"),
         "get_blueprint_schema": ("get", "/api/v1/blueprint-schema"),
         "list_execution_resources": ("get", "/api/v1/executions/{id}/resources"),

@@ -1,0 +1,47 @@
+"""Isolation levels and limits as JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from executions.services.levels import TenantLevels
+from resources.isolation_choice import describe_reason
+from tenants.isolation import Isolation
+
+
+class RunLimitsSerializer(serializers.Serializer[Any]):
+    """The limits of one run; null is no limit."""
+
+    cpu = serializers.FloatField(allow_null=True, help_text="Cores.")
+    ram_mb = serializers.IntegerField(allow_null=True)
+    processes = serializers.IntegerField(allow_null=True, help_text="Processes and threads.")
+    disk_mb = serializers.IntegerField(allow_null=True, help_text="Files that it writes.")
+    open_files = serializers.IntegerField(allow_null=True, help_text="Of each process.")
+    output_kb = serializers.IntegerField(
+        allow_null=True, help_text="Log lines of one attempt of a step."
+    )
+
+
+class LevelsSerializer(serializers.Serializer[TenantLevels]):
+    """What a run gets whose blueprint asks for nothing."""
+
+    offered = serializers.ListField(
+        child=serializers.ChoiceField(choices=Isolation.choices),
+        help_text="Levels that the living workers offer, the weakest first.",
+    )
+    level = serializers.SerializerMethodField(
+        help_text="The level of its runs; empty if no worker offers what the tenant needs."
+    )
+    reason = serializers.SerializerMethodField(help_text="The rule that set it.")
+    limits = RunLimitsSerializer(
+        help_text="A blueprint may ask for less. `shared` keeps output_kb only."
+    )
+    max_run_minutes = serializers.IntegerField(allow_null=True)
+
+    def get_level(self, found: TenantLevels) -> str:
+        """Return the level."""
+        return found.decision.level if found.decision else ""
+
+    def get_reason(self, found: TenantLevels) -> str:
+        """Return the sentence for the rule."""
+        return describe_reason(found.decision.reason) if found.decision else ""
