@@ -28,7 +28,7 @@ from resources.runtimes.base import RunIdentity
 from resources.runtimes.process import ProcessBackend
 from resources.runtimes.sandbox import ALL_WALLS
 from tests.placements import a_placement
-from tests.plugin import ROOT
+
 
 NODES = "tests.integration.resources.runtimes.process.hostile_nodes"
 LIMITS = Limits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
@@ -46,6 +46,7 @@ SECONDS = {  # until the deadline, for attacks that only that ends
     "burn_processor_time_and_ignore_the_signal": 4.0,
 }
 LONG = 20.0
+ROOT = Path(__file__).parents[5]
 AT_ONCE = 4
 SECRET = "the platform's secret"
 TENANTS = {"acme": 1, "globex": 2}
@@ -143,7 +144,7 @@ def surroundings(home: Path) -> Iterator[dict[str, Any]]:
             "tcp": servers["tcp"].getsockname()[1],
             "udp": servers["udp"].getsockname()[1],
             "unix": str(home / "platform.sock"),
-            "abstract": f"\0isolane-{os.getpid()}",
+            "abstract": f"isolane-{os.getpid()}",
             "secret": str(home / "nodes" / ".isolane" / "secret"),
             "other_run": str(home / "isolane-runtime-other" / "secret"),
             "source": str(ROOT / "manage.py"),

@@ -233,7 +233,9 @@ PROBES: dict[str, Probe] = {
         socket.AF_INET, ("127.0.0.1", facts["udp"]), socket.SOCK_DGRAM
     ),
     "connect_to_socket_of_the_platform": lambda facts: _connect(socket.AF_UNIX, facts["unix"]),
-    "connect_to_abstract_socket": lambda facts: _connect(socket.AF_UNIX, facts["abstract"]),
+    "connect_to_abstract_socket": lambda facts: _connect(
+        socket.AF_UNIX, "\0" + facts["abstract"]
+    ),
     "connect_elsewhere": lambda _: _connect(socket.AF_INET, ("192.0.2.1", 80)),
     "make_a_vsock": lambda _: _socket(socket.AF_VSOCK, socket.SOCK_STREAM),
     "make_a_packet_socket": lambda _: _socket(socket.AF_PACKET),
