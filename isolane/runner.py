@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from isolane.discovery import DiscoveryError, NodeSource
+from isolane.limits import RunLimits
 from isolane.node import default_registry
 from isolane.session import Session
 from isolane.stream import Stream
@@ -23,12 +24,19 @@ EXIT_PACKAGE = 3
 
 
 def serve(
-    sock: socket.socket, *, versions: dict[str, str], late: Sequence[NodeSource], reused: bool
+    sock: socket.socket,
+    *,
+    versions: dict[str, str],
+    late: Sequence[NodeSource],
+    limits: RunLimits | None = None,
 ) -> NoReturn:
-    """Import what is late and serve the stream. A runner that is reused restores itself between executions."""
+    """Import what is late and serve the stream.
+
+    A runner with limits serves one execution; one without is reused, and restores itself between executions.
+    """
     try:
         _reseed()
-        session = Session(Stream(sock), default_registry, reused=reused)
+        session = Session(Stream(sock), default_registry, limits=limits)
         session.install()
         versions = _import_late(versions, late)
         # Until here descriptor 2 was reserved for the error of a package that cannot be imported.
