@@ -18,6 +18,7 @@ from isolane.protocol import COSTS_MAX, Cost
 from isolane.results import StepResult
 
 _released = threading.Event()
+_kept: list[bytes] = []
 
 
 @node("restless.fail")
@@ -78,6 +79,12 @@ def release_forger(ctx: NodeContext) -> str:
     for thread in others:
         thread.join()
     return "own"
+
+
+@node("restless.keep")
+def keep(ctx: NodeContext, *, megabytes: int) -> None:
+    """Keep RAM for ever."""
+    _kept.append(b"x" * (megabytes << 20))
 
 
 @node("restless.leave")

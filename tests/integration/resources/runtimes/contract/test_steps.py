@@ -1,4 +1,4 @@
-"""resources.runtimes.shared: steps in real processes, what they see and say, and what they come to."""
+"""Steps at every level: what they see and say, and what they come to."""
 
 import os
 
@@ -6,18 +6,19 @@ import pytest
 
 from isolane.protocol import Log, Progress
 from isolane.results import Code
-from resources.runtimes.shared import SharedBackend
-from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, Start
+from resources.runtimes.base import RuntimeBackend
+from tests.integration.resources.runtimes.conftest import Driver
+from tests.integration.resources.runtimes.contract.conftest import NODES, Build, Start
 from tests.placements import run_id
 
 
-def test_the_catalogue_describes_all_nodes(backend: SharedBackend) -> None:
+def test_the_catalogue_describes_all_nodes(backend: RuntimeBackend) -> None:
     catalogue = backend.describe()
     nodes = {node.name: node for node in catalogue.nodes}
     assert {"data.map", "test.add"} <= set(nodes)
     assert nodes["test.identity"].idempotent
     assert nodes["test.add"].parameters["required"] == ["a"]
-    assert set(catalogue.packages) == {"isolane", *PACKAGES}
+    assert set(catalogue.packages) == {"isolane", *NODES}
     assert catalogue.python.startswith("3.")
 
 
@@ -96,12 +97,9 @@ def test_functions_and_celery_tasks_are_nodes(task_driver: Driver) -> None:
     assert task_driver.run("task:os.getcwd").code is Code.SKILL_NOT_FOUND
 
 
-def test_only_functions_that_can_be_called_by_name_are_listed() -> None:
-    backend = SharedBackend(
-        level="shared", size=1, tasks=["tests.nodes.tasks", "tests.nodes.tasks.work"]
-    )
+def test_only_functions_that_can_be_called_by_name_are_listed(build: Build) -> None:
+    backend = build(packages=(), tasks=["tests.nodes.tasks", "tests.nodes.tasks.work"])
     catalogue = backend.describe()
-    backend.stop()
     prefix = "task:tests.nodes.tasks."
     names = [node.name.removeprefix(prefix) for node in catalogue.nodes if ":" in node.name]
     assert names == ["alias", "due", "later", "price", "work.owned", "work.shared"]
