@@ -153,7 +153,7 @@ class ForkServer:
                 environment_block.overwrite(name, folder)
             os.environ.update(HOME=folder, TMPDIR=folder)
             os.chdir(folder)
-            serve(sock, versions=self._versions, late=self._late, reused=True)
+            serve(sock, versions=self._versions, late=self._late)
         finally:
             os._exit(1)
 
@@ -162,7 +162,7 @@ class ForkServer:
         namespaces = _NAMESPACES | (NEWNET if Wall.NET in spec.walls else 0)
         try:
             if (pid := clone(namespaces)) == 0:
-                self._become_guard(guard, sock, mapped, mapping)
+                self._become_guard(guard, spec, sock, mapped, mapping)
             if spec.outside is not None:
                 self._map(pid, spec.outside)
                 os.write(mapping, b"1")
@@ -172,13 +172,13 @@ class ForkServer:
         return pid
 
     def _become_guard(
-        self, guard: Guard, sock: socket.socket, mapped: int, mapping: int
+        self, guard: Guard, spec: SandboxSpec, sock: socket.socket, mapped: int, mapping: int
     ) -> NoReturn:
         try:
             self._leave()
             os.close(mapping)
             guard.run(
-                lambda: serve(sock, versions=self._versions, late=self._late, reused=False),
+                lambda: serve(sock, versions=self._versions, late=self._late, limits=spec.limits),
                 stream=sock,
                 mapped=mapped,
             )

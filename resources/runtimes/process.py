@@ -162,13 +162,18 @@ class ProcessBackend(RuntimeBackend):
             return Availability(ok=False, reason=way_out(error))
         return Availability(ok=True)
 
+    @property
+    def _counts_ram(self) -> bool:
+        cgroups = self.cgroups.cgroups
+        return cgroups is not None and "ram_mb" in cgroups.kept
+
     def _begin(self, limits: RunLimits, *, slot: int) -> SandboxRunner:
         try:
             return SandboxRunner(
                 zygote=self._zygote,
                 keepalive=self._keepalive,
                 cgroups=self.cgroups.cgroups,
-                program=compile_policy(),
+                program=compile_policy(counted=self._counts_ram),
                 limits=limits,
                 outside=outside_user(slot),
                 walls=self.walls,

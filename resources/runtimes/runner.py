@@ -159,6 +159,9 @@ class Runner(ABC):
                 return
             self._reports.append(ExitReport.decode(message))
 
+    def wait_for_report(self) -> None:  # noqa: B027 - most have none that comes later
+        """Wait, for a moment, for what will be known of a runner whose stream has ended."""
+
     def exit_text(self) -> str:
         """Return how a killed or dead runner ended, in words."""
         code = self.report().exit_code
