@@ -58,6 +58,7 @@ def forge_reuse(ctx: NodeContext) -> None:
 @node("restless.leave_forger")
 def leave_forger(ctx: NodeContext, *, with_result: bool) -> None:
     """Leave a thread behind that speaks for the next attempt."""
+    _released.clear()  # set by an earlier run in this process, perhaps
 
     def forge() -> None:
         _released.wait()

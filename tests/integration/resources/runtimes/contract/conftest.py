@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, numb
 from tests.integration.resources.runtimes.contract.levels import LEVELS
 from tests.placements import a_placement
 
+TASKS = ["tests.nodes.tasks"]
 NODES = (*PACKAGES, "tests.integration.resources.runtimes.contract.nodes")
 UNLIMITED = RunLimits()
 Start = Callable[..., Runtime]
@@ -53,7 +54,7 @@ def backends() -> Iterator[dict[str, RuntimeBackend]]:
 def backend(level: str, backends: dict[str, RuntimeBackend]) -> RuntimeBackend:
     """The backend of this level, which other tests use as well; a level that the machine cannot give is skipped."""
     if level not in backends:
-        backends[level] = LEVELS[level].build(level=level, size=4, packages=NODES)
+        backends[level] = LEVELS[level].build(level=level, size=4, packages=NODES, tasks=TASKS)
     availability = backends[level].availability()
     if not availability.ok:
         pytest.skip(f"the level {level} is not available: {availability.reason}")
@@ -65,10 +66,9 @@ def build(level: str, backend: RuntimeBackend) -> Iterator[Build]:
     """Build backends of this level that are stopped at the end of the test; they share the zygote, if there is one."""
     with ExitStack() as stack:
 
-        def build_one(
-            size: int = 2, packages: tuple[str, ...] = NODES, **options: list[Path | str]
-        ) -> RuntimeBackend:
-            own = LEVELS[level].build(level=level, size=size, packages=packages, **options)
+        def build_one(size: int = 2, **options: Any) -> RuntimeBackend:
+            given = {"packages": NODES, "tasks": TASKS} | options
+            own = LEVELS[level].build(level=level, size=size, **given)
             stack.callback(own.stop)
             return own
 
@@ -108,12 +108,6 @@ def start(backend: RuntimeBackend) -> Iterator[Start]:
 def driver(start: Start) -> Driver:
     """An open runtime ready for steps."""
     return Driver(start())
-
-
-@pytest.fixture
-def task_driver(build: Build, start: Start) -> Driver:
-    """An open runtime with the functions of tests.nodes.tasks, too."""
-    return Driver(start(on=build(tasks=["tests.nodes.tasks"])))
 
 
 @pytest.fixture

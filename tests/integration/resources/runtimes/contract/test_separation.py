@@ -52,9 +52,11 @@ def test_no_descriptor_of_the_worker_is_inherited(start: Start, tmp_path: Path) 
     with (tmp_path / "secret").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         targets = Driver(start()).output("test.descriptors")
-    kinds = sorted(target.split(":")[0] for target in targets if "/proc/" not in target)
-    # The stream, the pipes for output, and copies of the three standard descriptors.
-    assert kinds == ["/dev/null", "pipe", "pipe", "pipe", "pipe", "socket"]
+    kinds = [target.split(":")[0] for target in targets if "/proc/" not in target]
+    # The stream, the pipes for output, and copies of the three standard descriptors where they are restored.
+    assert sorted(set(kinds) - {"/dev/null"}) == ["pipe", "socket"]
+    assert kinds.count("socket") == 1
+    assert kinds.count("pipe") <= 4
 
 
 # --- those of an earlier run

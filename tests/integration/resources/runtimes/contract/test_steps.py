@@ -8,7 +8,7 @@ from isolane.protocol import Log, Progress
 from isolane.results import Code
 from resources.runtimes.base import RuntimeBackend
 from tests.integration.resources.runtimes.conftest import Driver
-from tests.integration.resources.runtimes.contract.conftest import NODES, Build, Start
+from tests.integration.resources.runtimes.contract.conftest import NODES, TASKS, Build, Start
 from tests.placements import run_id
 
 
@@ -18,7 +18,7 @@ def test_the_catalogue_describes_all_nodes(backend: RuntimeBackend) -> None:
     assert {"data.map", "test.add"} <= set(nodes)
     assert nodes["test.identity"].idempotent
     assert nodes["test.add"].parameters["required"] == ["a"]
-    assert set(catalogue.packages) == {"isolane", *NODES}
+    assert set(catalogue.packages) == {"isolane", *NODES, *TASKS}
     assert catalogue.python.startswith("3.")
 
 
@@ -69,9 +69,9 @@ def test_variables_have_a_limit_together(driver: Driver) -> None:
     ],
 )
 def test_a_trace_begins_in_the_code_of_the_author(
-    task_driver: Driver, uses: str, parameters: dict[str, str], first: str
+    driver: Driver, uses: str, parameters: dict[str, str], first: str
 ) -> None:
-    result = task_driver.run(uses, parameters)
+    result = driver.run(uses, parameters)
     assert (result.code, result.message) == (
         Code.UNKNOWN_ERROR,
         f"ValueError in node {uses}",
@@ -83,8 +83,8 @@ def test_a_trace_begins_in_the_code_of_the_author(
     assert last == "ValueError: password=hunter2"
 
 
-def test_functions_and_celery_tasks_are_nodes(task_driver: Driver) -> None:
-    output = task_driver.output
+def test_functions_and_celery_tasks_are_nodes(driver: Driver) -> None:
+    output = driver.output
     assert output("task:tests.nodes.tasks.price", {"items": ["a", "b"]}) == {
         "total": 5.0,
         "note": None,
@@ -92,9 +92,9 @@ def test_functions_and_celery_tasks_are_nodes(task_driver: Driver) -> None:
     assert output("task:tests.nodes.tasks.later", {"text": "x"}) == "x"
     assert output("task:tests.nodes.tasks.work.shared", {"a": 2}) == 3
     assert output("task:tests.nodes.tasks.work.owned", {"text": "up"}) == "UP"
-    refused = task_driver.run("task:tests.nodes.tasks.work.shared", {"a": "2"})
+    refused = driver.run("task:tests.nodes.tasks.work.shared", {"a": "2"})
     assert refused.message.endswith("parameter a: expected integer, got string")
-    assert task_driver.run("task:os.getcwd").code is Code.SKILL_NOT_FOUND
+    assert driver.run("task:os.getcwd").code is Code.SKILL_NOT_FOUND
 
 
 def test_only_functions_that_can_be_called_by_name_are_listed(build: Build) -> None:
