@@ -143,7 +143,11 @@ class Runner(ABC):
         while not (self._reports and self._reports[-1].final):
             if not _is_ready(self._lifeline.fileno(), deadline - time.monotonic()):
                 return
-            if not (message := self._lifeline.recv(_REPORT_BYTES)):
+            try:
+                message = self._lifeline.recv(_REPORT_BYTES)
+            except ConnectionResetError:
+                continue  # a keepalive was not read; what came before is still there
+            if not message:
                 self._is_orphan = True
                 return
             self._reports.append(ExitReport.decode(message))
