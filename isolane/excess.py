@@ -8,9 +8,7 @@ from isolane.results import Code, StepError, StepResult
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 # A full socket raises the same error as a refused fork; these functions only start processes.
-_FORKING = frozenset(
-    {"fork", "forkpty", "fork_exec", "_fork_exec", "posix_spawn", "posix_spawnp"}
-)
+_FORKING = frozenset({"fork", "forkpty", "fork_exec", "_fork_exec", "posix_spawn", "posix_spawnp"})
 _NO_THREAD = "can't start new thread"
 _SET_BY = {
     Code.RAM_EXCEEDED: "ram_mb",

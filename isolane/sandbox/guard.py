@@ -138,7 +138,9 @@ class Guard:
             until = self._newest_keepalive(runner, until)
             if time.monotonic() >= until:
                 self._stop(runner, lapsed=until != END_NOW)
-            if time.monotonic() >= look_at:  # not at each death of a child, of which there may be many
+            if (
+                time.monotonic() >= look_at
+            ):  # not at each death of a child, of which there may be many
                 self._check_ram(runner)
                 look_at = time.monotonic() + _RAM_SECONDS
             with contextlib.suppress(BlockingIOError):

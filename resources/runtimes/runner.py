@@ -154,6 +154,7 @@ class Runner(ABC):
 
     def wait_for_report(self) -> None:
         """Wait, for a moment, for what will be known of a runner whose stream has ended."""
+        return  # this process is the runner itself: its end is known at once
 
     def exit_text(self) -> str:
         """Return how a killed or dead runner ended, in words."""

@@ -16,6 +16,7 @@ from isolane.excess import sentence_of
 from isolane.limits import Limits, Usage
 from isolane.results import Code
 from isolane.sandbox.guard import END_NOW, KEEPALIVE
+from isolane.sandbox.report import ExitReport
 from isolane.sandbox.spec import SandboxSpec, Wall
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
@@ -26,7 +27,9 @@ from resources.runtimes.runner import Runner
 from resources.runtimes.zygote import Zygote
 
 ALL_WALLS = frozenset(Wall)
-_REPORT_SECONDS = 0.5  # for a guard to end by itself: its runner may have closed its stream and live
+_REPORT_SECONDS = (
+    0.5  # for a guard to end by itself: its runner may have closed its stream and live
+)
 
 
 class SandboxRunner(Runner):
@@ -123,7 +126,7 @@ class SandboxRunner(Runner):
             group.remove()
 
     def _used_by_reports(self) -> Usage:
-        known = (self._used, *self._reports)
+        known: list[Usage | ExitReport] = [self._used, *self._reports]
         return Usage(
             cpu_seconds=max(each.cpu_seconds for each in known),
             peak_ram_mb=max(each.peak_ram_mb for each in known),

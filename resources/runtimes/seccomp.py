@@ -113,8 +113,13 @@ RULES = (
     *(
         Rule(call, argument, "MASKED_EQ", (_UNSIGNED_INT, _GUARD))
         for call, argument in (
-            ("prlimit64", 0), ("setpriority", 1), ("ioprio_set", 1), ("sched_setaffinity", 0), ("sched_setattr", 0),
-            ("sched_setparam", 0), ("sched_setscheduler", 0),
+            ("prlimit64", 0),
+            ("setpriority", 1),
+            ("ioprio_set", 1),
+            ("sched_setaffinity", 0),
+            ("sched_setattr", 0),
+            ("sched_setparam", 0),
+            ("sched_setscheduler", 0),
         )
     ),
     # All processes of the user, the guard among them.

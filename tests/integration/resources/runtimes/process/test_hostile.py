@@ -176,7 +176,9 @@ def test_a_run_gets_no_more_processor_time_than_its_share(report: Any) -> None:
         assert 1.0 <= used < 3.0  # a second for each of two processes
 
 
-@pytest.mark.parametrize(("wall", "name"), [(w, n) for w, names in STOPPED_BY.items() for n in names])
+@pytest.mark.parametrize(
+    ("wall", "name"), [(w, n) for w, names in STOPPED_BY.items() for n in names]
+)
 def test_without_its_wall_the_attack_succeeds(weakened: Any, wall: Wall, name: str) -> None:
     if wall is Wall.LANDLOCK and landlock.abi() == 0:
         pytest.skip("this kernel has no Landlock")
