@@ -3,7 +3,7 @@
 import errno
 import traceback
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.results import Code, StepError, StepResult
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -18,7 +18,7 @@ _SET_BY = {
 
 
 def failure_within(
-    limits: Limits, error: BaseException, *, step: str, attempt: int, node: str
+    limits: RunLimits, error: BaseException, *, step: str, attempt: int, node: str
 ) -> StepResult:
     """Build the failure of a step whose run has limits: one that comes from a limit has its code."""
     if isinstance(error, MemoryError):
@@ -67,7 +67,7 @@ def _names_called(error: BaseException) -> set[str]:
     return set() if last is None else set(last.tb_frame.f_code.co_names)
 
 
-def sentence_of(code: Code, limits: Limits) -> str:
+def sentence_of(code: Code, limits: RunLimits) -> str:
     """Return what was exceeded, and where the limit is set."""
     what = {
         Code.RAM_EXCEEDED: f"the run used more RAM than its limit of {limits.ram_mb} MB",

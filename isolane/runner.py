@@ -9,11 +9,12 @@ Failure: a package that cannot be imported ends it with exit code 3 and one line
 import os
 import platform
 import socket
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from isolane.discovery import DiscoveryError, NodeSource
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.node import default_registry
 from isolane.session import Session
 from isolane.stream import Stream
@@ -27,13 +28,14 @@ def serve(
     *,
     versions: dict[str, str],
     late: Sequence[NodeSource],
-    limits: Limits | None = None,
+    limits: RunLimits | None = None,
 ) -> NoReturn:
     """Import what is late and serve the stream.
 
     A runner with limits serves one execution; one without is reused, and restores itself between executions.
     """
     try:
+        _reseed()
         session = Session(Stream(sock), default_registry, limits=limits)
         session.install()
         versions = _import_late(versions, late)
@@ -43,6 +45,12 @@ def serve(
     finally:
         # An ordinary exit would wait for threads that steps have left.
         os._exit(1)
+
+
+def _reseed() -> None:
+    """Give numpy's global generator another state, or all forks would draw the same numbers; Python's own has one."""
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        numpy_random.seed()
 
 
 def _import_late(versions: dict[str, str], late: Sequence[NodeSource]) -> dict[str, str]:

@@ -25,9 +25,9 @@ from isolane.capture import Capture
 from isolane.deferred_frames import DEFERRABLE, DeferredFrames
 from isolane.descendants import kill_descendants
 from isolane.excess import failure_within
-from isolane.guard import Guard
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.node import NodeRegistry
+from isolane.output_lock import OutputLock
 from isolane.protocol import (
     Cancel,
     Close,
@@ -60,13 +60,13 @@ class Session:
     """Serves the frames of one stream."""
 
     def __init__(
-        self, stream: Stream, registry: NodeRegistry, *, limits: Limits | None = None
+        self, stream: Stream, registry: NodeRegistry, *, limits: RunLimits | None = None
     ) -> None:
         self._stream = stream
         self._registry = registry
         self._limits = limits  # of its only execution
         self._is_reused = limits is None  # it serves other executions after this one
-        self._capture = Capture(self._log, Guard(stream.sending))
+        self._capture = Capture(self._log, OutputLock(stream.sending))
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: RunnerContext | None = None
         self._baseline: Baseline | None = None

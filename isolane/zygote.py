@@ -62,7 +62,7 @@ class Forked:
     is_released: bool = False  # the worker no longer needs it
 
 
-class Zygote:
+class ForkServer:
     """Forks runners on request."""
 
     def __init__(
@@ -272,7 +272,7 @@ def main() -> NoReturn:
     gc.freeze()
     control.send(json.dumps({"versions": versions}).encode())
     late = [source for source in sources if source.name in options.late]
-    Zygote(control, versions=versions, late=late, view=view).serve()
+    ForkServer(control, versions=versions, late=late, view=view).serve()
 
 
 def _close_folders() -> None:

@@ -10,7 +10,7 @@ import math
 import resource
 from collections.abc import Collection
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 _MB = 1024 * 1024
 _BESIDE_MB = (
@@ -19,7 +19,7 @@ _BESIDE_MB = (
 _OWN_PROCESSES = 1  # the guard, which counts for the same user namespace
 
 
-def apply_rlimits(limits: Limits, *, counted: Collection[str]) -> None:
+def apply_rlimits(limits: RunLimits, *, counted: Collection[str]) -> None:
     """Set the limits of this process. What a cgroup counts for the whole run is not limited here as well."""
     _set(resource.RLIMIT_CORE, 0)
     _set(resource.RLIMIT_MEMLOCK, 64 * 1024)

@@ -3,13 +3,13 @@
 import signal
 
 from isolane.excess import sentence_of
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
 
 
 def failure_of(
-    report: ExitReport, limits: Limits, *, excess: Code | None
+    report: ExitReport, limits: RunLimits, *, excess: Code | None
 ) -> tuple[Code, str] | None:
     """Return the code and sentence of a limit that ended it; None if it died by itself."""
     code = Code(report.excess) if report.excess else excess
@@ -22,7 +22,7 @@ def failure_of(
     return None
 
 
-def _is_out_of_time(report: ExitReport, limits: Limits) -> bool:
+def _is_out_of_time(report: ExitReport, limits: RunLimits) -> bool:
     """Say whether a limit of CPU time ended the runner; one that ignores SIGXCPU is killed a second later."""
     if report.exit_code != -signal.SIGKILL:
         return report.exit_code == -signal.SIGXCPU

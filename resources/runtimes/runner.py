@@ -57,12 +57,14 @@ class Runner(ABC):
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
-            self._lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            undo.callback(self._lifeline.close)
-            with theirs, line:
-                given = [theirs.fileno(), line.fileno(), *descriptors]
-                self._forked = zygote.fork(request, given)
-                self._pid = self._forked.pid
+            with theirs:
+                self._lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                undo.callback(self._lifeline.close)
+                with line:
+                    given = [theirs.fileno(), line.fileno(), *descriptors]
+                    self._forked = zygote.fork(request, given)
+                    undo.callback(self._abandon)
+                    self._pid = self._forked.pid
             self.stream = Stream(ours)
             undo.pop_all()
         # Packages that are imported after the fork take a moment, and may fail.
@@ -87,8 +89,10 @@ class Runner(ABC):
         with self._lock:
             if not self._is_over:
                 self._end()
-                self._is_over = self._wait(END_SECONDS)
-                self._read_reports()
+                with reported("a killed runner did not end"):
+                    self._is_over = self._wait(END_SECONDS)
+                with reported("the end of a runner was not read"):
+                    self._read_reports()
             self._ended()
 
     def dispose(self) -> bool:
@@ -118,9 +122,15 @@ class Runner(ABC):
                 signal.pidfd_send_signal(self._forked.pidfd, number)
 
     def _wait(self, seconds: float) -> bool:
-        if self._forked is None:
-            return True
-        return _is_ready(self._forked.pidfd, seconds)
+        forked = self._forked
+        # A descriptor that another thread has released meanwhile counts as ready.
+        return forked is None or _is_ready(forked.pidfd, seconds)
+
+    def _abandon(self) -> None:
+        """End one that cannot be used, as its start has failed behind the fork."""
+        self._signal(signal.SIGKILL)
+        self._wait(END_SECONDS)
+        self._release()
 
     def _release(self) -> None:
         """Close what is ours, once: from then on its process id may be another's."""
@@ -128,10 +138,11 @@ class Runner(ABC):
             if self._forked is None:
                 return
             forked, self._forked = self._forked, None
-            with self._line_lock:
-                self._lifeline.close()
-            os.close(forked.pidfd)
-            forked.zygote.forget_one()
+            with contextlib.ExitStack() as each:  # all of it, though one fails
+                each.callback(forked.zygote.forget_one)
+                each.callback(os.close, forked.pidfd)
+                each.enter_context(self._line_lock)
+                each.callback(self._lifeline.close)
 
     # --- how it ended
     def report(self) -> ExitReport:
@@ -249,6 +260,6 @@ class Runner(ABC):
 
 
 def _is_ready(descriptor: int, seconds: float) -> bool:
-    poll = select.poll()
+    poll = select.poll()  # `select` knows descriptors below 1024 only
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(max(seconds, 0.0) * 1000))

@@ -13,7 +13,7 @@ import signal
 import socket
 
 from isolane.excess import sentence_of
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from isolane.sandbox.guard import END_NOW, KEEPALIVE
 from isolane.sandbox.report import ExitReport
@@ -22,7 +22,7 @@ from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from resources.runtimes.deaths import failure_of
 from resources.runtimes.faults import reported
-from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.runner import Runner
 from resources.runtimes.zygote import Zygote
 
@@ -39,10 +39,10 @@ class SandboxRunner(Runner):
         self,
         *,
         zygote: Zygote,
-        keepalive: Keepalive,
+        keepalive: KeepaliveTerm,
         cgroups: Cgroups | None,
         program: bytes,
-        limits: Limits,
+        limits: RunLimits,
         outside: int | None,
         walls: frozenset[Wall] = ALL_WALLS,
     ) -> None:

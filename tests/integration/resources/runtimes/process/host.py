@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Run
 from isolane.results import StepResult
 from isolane.sandbox.spec import Wall
@@ -30,7 +30,7 @@ from resources.runtimes.sandbox import ALL_WALLS
 from tests.placements import a_placement
 
 NODES = "tests.integration.resources.runtimes.process.hostile_nodes"
-LIMITS = Limits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
+LIMITS = RunLimits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
 SPECIAL = {
     "ram_of_files": replace(LIMITS, disk_mb=1024),
     "burn_processor_time": replace(LIMITS, cpu=0.5, seconds=1.0),
@@ -66,7 +66,7 @@ class Sandboxes:
         parameters: dict[str, Any],
         *,
         tenant: str = "acme",
-        limits: Limits = LIMITS,
+        limits: RunLimits = LIMITS,
         seconds: float = LONG,
         cancelled: threading.Event | None = None,
     ) -> dict[str, Any]:
