@@ -45,21 +45,30 @@ def build(folder: Path, select: Sequence[str], users: Sequence[str]) -> Path:
 
 
 def unit_text(user: str, select: Sequence[str]) -> str:
-    """Return a unit as an operator would write it for a worker, with pytest in the worker's place."""
+    """Return a unit as an operator would write it for a worker, with pytest in the worker's place.
+
+    That of root has a shell beside it, as a platform that is started as a whole has a supervisor.
+    """
     group = f"/sys/fs/cgroup/system.slice/{_unit_name(user)}"
+    tests = f"{PROJECT}/venv/bin/python -m pytest -v -p no:cacheprovider -p no:randomly {shlex.join(select)}"
     return f"""[Service]
 Type=oneshot
 User={user}
 Delegate=yes
 WorkingDirectory={PROJECT}/tree
 Environment=PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis
-ExecStart={PROJECT}/venv/bin/python -m pytest -v -p no:cacheprovider -p no:randomly {shlex.join(select)}
+ExecStart={_with_a_shell(tests) if user == "root" else tests}
 ExecStopPost=/bin/sh -c 'echo "groups of the unit get: $(cat {group}/cgroup.subtree_control)"'
 ExecStopPost=/bin/sh -c 'echo "{STATUS} {user} $EXIT_STATUS"'
 StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/ttyS0
 """
+
+
+def _with_a_shell(tests: str) -> str:
+    # With a second command behind it the shell stays.
+    return f"/bin/sh -c {shlex.quote(f'{tests}; exit $?')}"
 
 
 def script(users: Sequence[str]) -> str:
