@@ -77,7 +77,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
     def leave(self, before: DatabaseScope) -> None:
         """Want the scope before again; outside of all scopes a connection that threads share is put back."""
         self.wanted = before
-        if self._keeps and before is LOGIN_SCOPE:
+        if self._keeps and before == LOGIN_SCOPE:
             self.give_back()
 
     def assert_scope_of(self, cursor: psycopg.Cursor[Any]) -> None:
@@ -120,7 +120,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     def prepares(self, text: bytes) -> bool | None:
         """Say whether a statement is to be prepared; None leaves it to the driver."""
-        return self._place.plans.admit(text) if self._keeps else None
+        return self._place.prepares(text) if self._keeps else None
 
     @contextmanager
     def refusing_statements(self) -> Iterator[None]:

@@ -10,7 +10,6 @@ Failure: a connection in a transaction, or dead, is closed when it is put back; 
 """
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +28,16 @@ class KeptConnection:
     """A place for a connection, with what the connection knows."""
 
     lasting: bool = False  # else the connection is closed when it is put back
-    taken: bool = True
+    taken: bool = False
+    at_home: bool = False  # taken for a tenant whose own place it is
     connection: Connection[Any] | None = None
     asserted: DatabaseScope | None = None
     tenants: set[str] = field(default_factory=set)  # the search_paths entered so far
     plans: PreparedPlans = field(default_factory=PreparedPlans)
+
+    def prepares(self, text: bytes) -> bool:
+        """Say whether a statement is to be prepared on this connection."""
+        return self.plans.admit(text, has_room=self.at_home)
 
     @property
     def is_used_up(self) -> bool:
@@ -53,14 +57,15 @@ class KeptConnections:
 
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
-        self._places = [KeptConnection(lasting=True, taken=False) for _ in range(size)]
+        self._places = [KeptConnection(lasting=True) for _ in range(size)]
 
     def take(self, search_path: str) -> KeptConnection:
         """Take the place of this tenant if it is free, else the next one; if none is, one that does not last."""
+        home = hash(search_path) % len(self._places)
         with self._lock:
-            for place in self._from_home(search_path):
+            for place in self._places[home:] + self._places[:home]:
                 if not place.taken:
-                    place.taken = True
+                    place.taken, place.at_home = True, place is self._places[home]
                     return place
         return KeptConnection()
 
@@ -77,11 +82,6 @@ class KeptConnections:
             for place in self._places:
                 if not place.taken:
                     place.empty()
-
-    def _from_home(self, search_path: str) -> Iterator[KeptConnection]:
-        home = hash(search_path) % len(self._places)
-        yield from self._places[home:]
-        yield from self._places[:home]
 
 
 def _is_fit(place: KeptConnection) -> bool:

@@ -1,7 +1,8 @@
 """The statements that a connection has prepared: a bounded number, of which most stay when others come. Pure.
 
 With more tenants than there is room for, the least recently used statement is the very one that is needed next, and
-nothing would stay. So only one in some that find no room takes the place of another.
+nothing would stay. So of those that find no room only one in some is admitted. There is none for tenants that are here
+because their own connection is busy, either: they would have plans everywhere.
 """
 
 from collections import OrderedDict
@@ -22,19 +23,19 @@ class PreparedPlans:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def admit(self, text: bytes) -> bool:
+    def admit(self, text: bytes, *, has_room: bool = True) -> bool:
         """Return True if this text is prepared, or is to be prepared now; false if it is to be planned for once."""
         if text in self._texts:
             self._texts.move_to_end(text)
             return True
-        if len(self._texts) >= self._most and not self._make_room():
+        is_full = len(self._texts) >= self._most
+        if (is_full or not has_room) and not self._is_its_turn():
             return False
+        if is_full:
+            self._texts.popitem(last=False)
         self._texts[text] = None
         return True
 
-    def _make_room(self) -> bool:
+    def _is_its_turn(self) -> bool:
         self._refused = (self._refused + 1) % ADMITTED_ONE_IN
-        if self._refused:
-            return False
-        self._texts.popitem(last=False)
-        return True
+        return self._refused == 0
