@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from isolane.guard import Guard
+from isolane.output_lock import OutputLock
 from isolane.pipes import Pipes
 from isolane.protocol import Level
 from isolane.text import LINE_MAX, storable
@@ -28,7 +28,7 @@ Before = Callable[[], object]
 class LineStream(io.TextIOBase):
     """A text stream that emits whole lines."""
 
-    def __init__(self, emit: Emit, level: Level, guard: Guard, before: Before) -> None:
+    def __init__(self, emit: Emit, level: Level, guard: OutputLock, before: Before) -> None:
         self._emit = emit
         self._level: Level = level
         self._guard = guard
@@ -116,7 +116,7 @@ def _level(number: int) -> Level:
 class Capture:
     """The capture of one process; `emit` gets its lines."""
 
-    def __init__(self, emit: Emit, guard: Guard) -> None:
+    def __init__(self, emit: Emit, guard: OutputLock) -> None:
         self._guard = guard
         stdout = LineStream(emit, "info", guard, self.catch_up)
         stderr = LineStream(emit, "warning", guard, self.catch_up)

@@ -5,8 +5,8 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """What one run may use at the same time, all of its processes together; None is no limit."""
+class RunLimits:
+    """The most that one run may use at the same time, all of its processes together; None is no limit."""
 
     cpu: float | None = None  # cores
     ram_mb: int | None = None
@@ -16,9 +16,9 @@ class Limits:
     output_kb: int | None = None  # log lines of one attempt of a step
     seconds: float | None = None  # for which the run may still go on
 
-    def stricter(self, other: "Limits") -> "Limits":
+    def stricter(self, other: "RunLimits") -> "RunLimits":
         """Return the smaller of both for each limit."""
-        return Limits(
+        return RunLimits(
             **{
                 field.name: _smaller(getattr(self, field.name), getattr(other, field.name))
                 for field in fields(self)
@@ -32,7 +32,7 @@ def _smaller(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What a runtime has used from its start to its end."""
+    """All that a runtime has used from its start to its end."""
 
     cpu_seconds: float = 0.0  # of all of its processes
     peak_ram_mb: float = 0.0

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from isolane.guard import Guard
+from isolane.output_lock import OutputLock
 
 Feed = Callable[[str], object]
 
@@ -36,7 +36,7 @@ class _Source(NamedTuple):
 class Pipes:
     """The pipes of one process; `feeds` are the receivers of text, by descriptor."""
 
-    def __init__(self, guard: Guard, feeds: Mapping[int, Feed]) -> None:
+    def __init__(self, guard: OutputLock, feeds: Mapping[int, Feed]) -> None:
         self._guard = guard
         self._feeds = feeds
         self._sources: dict[int, _Source] = {}  # by the end that is read

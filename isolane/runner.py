@@ -9,10 +9,12 @@ Failure: a package that cannot be imported ends it with exit code 3 and one line
 import os
 import platform
 import socket
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from isolane.discovery import DiscoveryError, NodeSource
+from isolane.limits import RunLimits
 from isolane.node import default_registry
 from isolane.session import Session
 from isolane.stream import Stream
@@ -22,11 +24,19 @@ EXIT_PACKAGE = 3
 
 
 def serve(
-    sock: socket.socket, *, versions: dict[str, str], late: Sequence[NodeSource], reused: bool
+    sock: socket.socket,
+    *,
+    versions: dict[str, str],
+    late: Sequence[NodeSource],
+    limits: RunLimits | None = None,
 ) -> NoReturn:
-    """Import what is late and serve the stream. A runner that is reused restores itself between executions."""
+    """Import what is late and serve the stream.
+
+    A runner with limits serves one execution; one without is reused, and restores itself between executions.
+    """
     try:
-        session = Session(Stream(sock), default_registry, reused=reused)
+        _reseed()
+        session = Session(Stream(sock), default_registry, limits=limits)
         session.install()
         versions = _import_late(versions, late)
         # Until here descriptor 2 was reserved for the error of a package that cannot be imported.
@@ -35,6 +45,12 @@ def serve(
     finally:
         # An ordinary exit would wait for threads that steps have left.
         os._exit(1)
+
+
+def _reseed() -> None:
+    """Give numpy's global generator another state, or all forks would draw the same numbers; Python's own has one."""
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        numpy_random.seed()
 
 
 def _import_late(versions: dict[str, str], late: Sequence[NodeSource]) -> dict[str, str]:

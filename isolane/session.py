@@ -24,8 +24,10 @@ from isolane.baseline import Baseline, end_timers
 from isolane.capture import Capture
 from isolane.deferred_frames import DEFERRABLE, DeferredFrames
 from isolane.descendants import kill_descendants
-from isolane.guard import Guard
+from isolane.excess import failure_within
+from isolane.limits import RunLimits
 from isolane.node import NodeRegistry
+from isolane.output_lock import OutputLock
 from isolane.protocol import (
     Cancel,
     Close,
@@ -57,11 +59,14 @@ _DEFER_SECONDS = 1.0  # the longest time that a deferred frame waits for the nex
 class Session:
     """Serves the frames of one stream."""
 
-    def __init__(self, stream: Stream, registry: NodeRegistry, *, reused: bool) -> None:
+    def __init__(
+        self, stream: Stream, registry: NodeRegistry, *, limits: RunLimits | None = None
+    ) -> None:
         self._stream = stream
         self._registry = registry
-        self._is_reused = reused  # it serves other executions after this one
-        self._capture = Capture(self._log, Guard(stream.sending))
+        self._limits = limits  # of its only execution
+        self._is_reused = limits is None  # it serves other executions after this one
+        self._capture = Capture(self._log, OutputLock(stream.sending))
         self._inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._execution: RunnerContext | None = None
         self._baseline: Baseline | None = None
@@ -123,10 +128,16 @@ class Session:
         try:
             result = self._attempt(execution, run)
         except BaseException as error:  # noqa: BLE001 - SystemExit, too, is a step's failure
-            result = StepResult.from_error(error, step=run.step, attempt=run.attempt, node=run.uses)
+            result = self._failure(error, run)
         self._capture.finish()
         self._running = None
         return replace(result, nonce=run.nonce, reused=self._deferred.take_reused(run.step))
+
+    def _failure(self, error: BaseException, run: Run) -> StepResult:
+        about = {"step": run.step, "node": run.uses}
+        if self._limits is None:
+            return StepResult.from_error(error, attempt=run.attempt, **about)
+        return failure_within(self._limits, error, attempt=run.attempt, **about)
 
     def _attempt(self, execution: RunnerContext, run: Run) -> StepResult:
         node = self._registry.get(run.uses)

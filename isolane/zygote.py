@@ -20,6 +20,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class Forked:
     is_released: bool = False  # the worker no longer needs it
 
 
-class Zygote:
+class ForkServer:
     """Forks runners on request."""
 
     def __init__(
@@ -98,7 +99,10 @@ class Zygote:
 
     # --- forking
     def _take_request(self) -> None:
-        message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, _DESCRIPTORS)
+        # Programs that steps start must not inherit them.
+        message, descriptors, _, _ = socket.recv_fds(
+            self._control, MESSAGE_BYTES, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+        )
         if not message:
             os._exit(0)
         stream, lifeline, *joins = descriptors
@@ -149,7 +153,7 @@ class Zygote:
                 environment_block.overwrite(name, folder)
             os.environ.update(HOME=folder, TMPDIR=folder)
             os.chdir(folder)
-            serve(sock, versions=self._versions, late=self._late, reused=True)
+            serve(sock, versions=self._versions, late=self._late)
         finally:
             os._exit(1)
 
@@ -158,7 +162,7 @@ class Zygote:
         namespaces = _NAMESPACES | (NEWNET if Wall.NET in spec.walls else 0)
         try:
             if (pid := clone(namespaces)) == 0:
-                self._become_guard(guard, sock, mapped, mapping)
+                self._become_guard(guard, spec, sock, mapped, mapping)
             if spec.outside is not None:
                 self._map(pid, spec.outside)
                 os.write(mapping, b"1")
@@ -168,14 +172,15 @@ class Zygote:
         return pid
 
     def _become_guard(
-        self, guard: Guard, sock: socket.socket, mapped: int, mapping: int
+        self, guard: Guard, spec: SandboxSpec, sock: socket.socket, mapped: int, mapping: int
     ) -> NoReturn:
         try:
             self._leave()
+            os.close(mapping)
             guard.run(
-                lambda: serve(sock, versions=self._versions, late=self._late, reused=False),
+                lambda: serve(sock, versions=self._versions, late=self._late, limits=spec.limits),
                 stream=sock,
-                wait_until_mapped=lambda: _wait(mapped, mapping),
+                mapped=mapped,
             )
         finally:
             os._exit(1)
@@ -244,16 +249,6 @@ def _status_of(pid: int) -> int | None:
     return found.si_status << 8 if found.si_code == os.CLD_EXITED else found.si_status
 
 
-def _wait(mapped: int, mapping: int) -> None:
-    """Wait until the zygote has written the map of users."""
-    os.close(mapping)
-    try:
-        if not os.read(mapped, 1):
-            raise SetupError("uid_map", 0, "the zygote has not written the map of users")
-    finally:
-        os.close(mapped)
-
-
 def _send(lifeline: socket.socket, report: ExitReport) -> None:
     with contextlib.suppress(OSError):  # the worker no longer wants to know
         lifeline.send(report.encode(), socket.MSG_DONTWAIT)
@@ -272,11 +267,20 @@ def main() -> NoReturn:
     sources = node_sources(default_registry, packages=options.package, tasks=options.tasks)
     versions = _preload(control, sources, options.late)
     view = view_of(sys.path, list(sys.modules.values()), hidden=options.hide)
+    _close_folders()
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"versions": versions}).encode())
     late = [source for source in sources if source.name in options.late]
-    Zygote(control, versions=versions, late=late, view=view).serve()
+    ForkServer(control, versions=versions, late=late, view=view).serve()
+
+
+def _close_folders() -> None:
+    """Close folders that packages have opened: a step could walk from there to all files of the machine."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - only their numbers
+        with contextlib.suppress(OSError):  # that of the listing itself
+            if stat.S_ISDIR(os.fstat(int(name)).st_mode):
+                os.close(int(name))
 
 
 def _preload(

@@ -25,7 +25,7 @@ from foundation.keyring import is_valid_key
 from foundation.limit_bounds import LIMIT_BOUNDS, Number, number
 from foundation.samples import sample_in
 from foundation.undumpable import close_to_others
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from orchestrator.cache_url import cache_url
 from orchestrator.processes import Process
 
@@ -34,7 +34,9 @@ PROJECT_ROOT = Path(__file__).resolve().parent.parent
 _CERTIFICATES = ("CERT_FILE", "CERTS_FILE")
 REDIS_SCHEMES = ("redis", "rediss", "unix")
 # Of a run whose tenant's quota says nothing else.
-DEFAULT_LIMITS = Limits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+DEFAULT_LIMITS = RunLimits(
+    cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ class Env:
     worker_concurrency: int
     worker_capacity: int
     catalogue_patience_minutes: int
-    run_limits: Limits
+    run_limits: RunLimits
     node_packages: tuple[str, ...]
     task_packages: tuple[str, ...]
     node_paths: tuple[str, ...]
@@ -155,7 +157,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
     return env
 
 
-def read_limits(environ: Mapping[str, str]) -> Limits:
+def read_limits(environ: Mapping[str, str]) -> RunLimits:
     """Read the limits of a run, for a command without a platform."""
     return _limits(_Reader(environ))
 
@@ -256,11 +258,11 @@ class _Reader:
         return value
 
 
-def _limits(reader: _Reader) -> Limits:
+def _limits(reader: _Reader) -> RunLimits:
     read: dict[str, Any] = {
         limit: reader.limit(f"ISOLANE_LIMIT_{limit.upper()}", limit) for limit in LIMIT_BOUNDS
     }
-    return Limits(**read)
+    return RunLimits(**read)
 
 
 def postgres_url(name: str, value: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 from weakref import WeakSet
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Grant
 from resources.placement import Placement
 from resources.runtimes.base import (
@@ -44,7 +44,7 @@ class BareBackend(SharedBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

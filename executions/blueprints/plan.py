@@ -9,7 +9,7 @@ from typing import Any
 
 from executions.blueprints import durations
 from foundation.limit_bounds import LIMIT_BOUNDS
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 DEFAULT_STEP_TIMEOUT = "30s"
 DEFAULT_RUN_TIMEOUT = "30m"
@@ -87,7 +87,9 @@ class Plan:
     isolation: str | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
     budget: Mapping[str, Decimal] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)  # that it asks for; the tenant's may be stricter
+    limits: RunLimits = field(
+        default_factory=RunLimits
+    )  # that it asks for; the tenant's may be stricter
     labels: Mapping[str, str] = field(default_factory=dict)
     sensitive_inputs: frozenset[str] = frozenset()
     resources: tuple[DeclaredResource, ...] = ()
@@ -155,13 +157,13 @@ def plan(document: Mapping[str, Any]) -> Plan:
     )
 
 
-def _limits(written: Mapping[str, float]) -> Limits:
+def _limits(written: Mapping[str, float]) -> RunLimits:
     """Return the limits; JSON Schema takes 256.0 for an integer, too."""
     read: dict[str, Any] = {
         name: int(most) if LIMIT_BOUNDS[name].whole else float(most)
         for name, most in written.items()
     }
-    return Limits(**read)
+    return RunLimits(**read)
 
 
 def _step(position: int, step: Mapping[str, Any]) -> PlannedStep:

@@ -30,7 +30,7 @@ from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.resource_tracker import ResourceTracker
 from executions.semantics.seeds import SEED_BITS
 from executions.states import ExecutionState, StepState
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Cost, Grant, Log, Progress, Resource, Run
 from isolane.results import Code, StepResult
 from resources.placement import Placement
@@ -66,7 +66,7 @@ class LocalEngine:
         *,
         backend: RuntimeBackend,
         listener: RunListener,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         seed: int | None = None,
         cancelled: threading.Event | None = None,

@@ -16,7 +16,7 @@ from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory, Metadata
 from executions.semantics.run_limits import effective_limits
 from executions.states import StepState
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.placement import Placement
 from tenants.statement import Statement
 
@@ -229,8 +229,8 @@ def interrupted_step(placement: Placement) -> InterruptedStep | None:
     )
 
 
-def _quota(row: RunToLoadRow) -> Limits:
-    return Limits(
+def _quota(row: RunToLoadRow) -> RunLimits:
+    return RunLimits(
         cpu=row.cpu,
         ram_mb=row.ram_mb,
         processes=row.processes,

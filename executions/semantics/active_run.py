@@ -7,7 +7,7 @@ from typing import Any
 from executions.blueprints.plan import Plan
 from executions.semantics.budgets import Budget
 from executions.semantics.memory import ExecutionMemory
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +20,9 @@ class ActiveRun:
     seed: int
     isolation: str
     seal: Callable[[Any], bytes]  # encrypts values before they are stored
-    limits: Limits = field(default_factory=Limits)  # the tenant's and the blueprint's, the stricter
+    limits: RunLimits = field(
+        default_factory=RunLimits
+    )  # the tenant's and the blueprint's, the stricter
     requested_by: str = ""
     request_id: str = ""
     # For a replay: the outputs of the original run's steps.

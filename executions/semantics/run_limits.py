@@ -3,10 +3,10 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 
-def effective_limits(*, default: Limits, quota: Limits, blueprint: Limits) -> Limits:
+def effective_limits(*, default: RunLimits, quota: RunLimits, blueprint: RunLimits) -> RunLimits:
     """Return the stricter of the tenant's and the blueprint's, limit by limit.
 
     A tenant's limit is that of its quota, more or less than the platform's default, which counts where the quota has

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from executions.placement.registry import NoWorkerYet, current_offer
 from executions.semantics.run_limits import effective_limits
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.isolation_choice import IsolationDecision, IsolationUnavailable, choose
 from tenants.isolation import Isolation
 from tenants.models import Quota, Tenant
@@ -22,11 +22,11 @@ from tenants.scope import TenantRef, platform_scope
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TenantLevels:
-    """What a run gets whose blueprint asks for nothing."""
+    """The level and limits of a run whose blueprint asks for nothing."""
 
     offered: tuple[Isolation, ...]  # by the living workers, the weakest first
     decision: IsolationDecision | None  # None if no worker offers what the tenant needs
-    limits: Limits
+    limits: RunLimits
     max_run_minutes: int | None
 
 
@@ -43,7 +43,7 @@ def levels_of(tenant: TenantRef) -> TenantLevels:
         offered=tuple(sorted(offered, key=lambda level: level.strictness)),
         decision=_decision(found, offered),
         limits=effective_limits(
-            default=settings.RUN_LIMITS, quota=_limits(quota), blueprint=Limits()
+            default=settings.RUN_LIMITS, quota=_limits(quota), blueprint=RunLimits()
         ),
         max_run_minutes=quota.max_run_minutes,
     )
@@ -60,6 +60,6 @@ def _decision(tenant: Tenant, offered: frozenset[Isolation]) -> IsolationDecisio
         return None
 
 
-def _limits(quota: Quota) -> Limits:
+def _limits(quota: Quota) -> RunLimits:
     names = [name for name in QUOTA_LIMITS if name != "max_run_minutes"]
-    return Limits(**{name: getattr(quota, name) for name in names})
+    return RunLimits(**{name: getattr(quota, name) for name in names})

@@ -60,34 +60,38 @@ class Guard:
         serve: Callable[[], NoReturn],
         *,
         stream: socket.socket,
-        wait_until_mapped: Callable[[], None],
+        mapped: int,
     ) -> NoReturn:
-        """Build the sandbox, run `serve` in a child of this process, and end with it."""
+        """Build the sandbox, run `serve` in a child of this process, and end with it.
+
+        `mapped` becomes readable when the zygote has written the map of users, if that is its part.
+        """
         try:
             set_parent_death_signal(signal.SIGKILL)
-            self._build(wait_until_mapped)
+            self._build(mapped)
+            set_dumpable(dumpable=False)  # before there is a step that could look into this process
             runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
             if runner == 0:
-                self._lifeline.close()
                 self._become_runner()
+                self._lifeline.close()
                 serve()
             stream.close()
             drop_capabilities()
-            set_dumpable(dumpable=False)
         except SetupError as error:
             self._end(ExitReport(step=error.step, errno=error.errno, reason=str(error)))
         except OSError as error:
             self._end(ExitReport(step="other", errno=error.errno or 0, reason=str(error)))
         self._watch(runner)
 
-    def _build(self, wait_until_mapped: Callable[[], None]) -> None:
+    def _build(self, mapped: int) -> None:
         set_dumpable(dumpable=True)
         if self._spec.outside is None:
             map_user(
                 "self", inside=INSIDE_ID, outside_user=os.geteuid(), outside_group=os.getegid()
             )
-        else:
-            wait_until_mapped()
+        elif not os.read(mapped, 1):
+            raise SetupError("uid_map", 0, "the zygote has not written the map of users")
+        os.close(mapped)
         # As the user outside, who may enter the folders above; what is made afterwards is the user's inside.
         trees = open_trees(self._view) if Wall.MOUNT in self._spec.walls else []
         os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)

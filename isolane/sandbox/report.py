@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExitReport:
-    """How a runner ended, and what it used."""
+    """The end of a runner, and what it used."""
 
     status: int | None = None  # as waitpid returns it; None if it never ran
     cpu_seconds: float = 0.0

@@ -10,7 +10,7 @@ import math
 import resource
 from collections.abc import Collection
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 _MB = 1024 * 1024
 _BESIDE_MB = (
@@ -19,24 +19,26 @@ _BESIDE_MB = (
 _OWN_PROCESSES = 1  # the guard, which counts for the same user namespace
 
 
-def apply_rlimits(limits: Limits, *, counted: Collection[str]) -> None:
+def apply_rlimits(limits: RunLimits, *, counted: Collection[str]) -> None:
     """Set the limits of this process. What a cgroup counts for the whole run is not limited here as well."""
     _set(resource.RLIMIT_CORE, 0)
     _set(resource.RLIMIT_MEMLOCK, 64 * 1024)
     _set(resource.RLIMIT_MSGQUEUE, 0)
     if limits.open_files is not None:
         _set(resource.RLIMIT_NOFILE, limits.open_files)
-    if limits.processes is not None:
+    if limits.processes is not None and "processes" not in counted:
         # Counted in the user namespace, which is this run's own.
         _set(resource.RLIMIT_NPROC, limits.processes + _OWN_PROCESSES)
     if limits.ram_mb is not None and "ram_mb" not in counted:
         _set(resource.RLIMIT_DATA, (limits.ram_mb + _BESIDE_MB) * _MB)
     if limits.cpu is not None and limits.seconds is not None and "cpu" not in counted:
-        _set(resource.RLIMIT_CPU, max(math.ceil(limits.cpu * limits.seconds), 1))
+        # SIGXCPU first, which tells why it ends, then SIGKILL for those that ignore it.
+        _set(resource.RLIMIT_CPU, max(math.ceil(limits.cpu * limits.seconds), 1), beside=1)
 
 
-def _set(which: int, value: int) -> None:
+def _set(which: int, value: int, *, beside: int = 0) -> None:
     _, hard = resource.getrlimit(which)
+    most = value + beside
     if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(which, (value, value))
+        most = min(most, hard)
+    resource.setrlimit(which, (min(value, most), most))

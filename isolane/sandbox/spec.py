@@ -1,11 +1,11 @@
-"""What a worker asks of a zygote for one run. Pure."""
+"""The request of a worker to its zygote for one run. Pure."""
 
 import math
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 
 class Wall(StrEnum):
@@ -23,7 +23,7 @@ class Wall(StrEnum):
 class SandboxSpec:
     """One sandbox."""
 
-    limits: Limits
+    limits: RunLimits
     until: float = math.inf  # may live until then (monotonic), unless a keepalive follows
     outside: int | None = None  # the user and group outside, if the zygote may choose; else its own
     counted: frozenset[str] = (
@@ -47,6 +47,6 @@ class SandboxSpec:
     @classmethod
     def decode(cls, fields: dict[str, Any]) -> "SandboxSpec":
         """Return it from JSON."""
-        limits, walls = Limits(**fields["limits"]), frozenset(map(Wall, fields["walls"]))
+        limits, walls = RunLimits(**fields["limits"]), frozenset(map(Wall, fields["walls"]))
         counted = frozenset(fields["counted"])
         return cls(**fields | {"limits": limits, "walls": walls, "counted": counted})

@@ -5,12 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.protocol import Cost, Grant, Log, NodeCatalogue, Progress, Resource, Run
 from isolane.results import StepResult
 from resources.placement import Placement
 
-UNLIMITED = Limits()
+UNLIMITED = RunLimits()
 OnFrame = Callable[[Log | Progress | Cost], None]
 # Raises ProtocolError at a report that cannot be true: then the runtime is ended.
 OnResource = Callable[[Resource], None]
@@ -64,7 +64,7 @@ class Runtime(ABC):
 
     @property
     def usage(self) -> Usage:
-        """What it has used; known once it is closed."""
+        """Return what it has used; known once it is closed."""
         return Usage()
 
     @abstractmethod
@@ -118,7 +118,7 @@ class RuntimeBackend(ABC):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

@@ -2,13 +2,14 @@
 
 import signal
 
-from isolane.limits import Limits
+from isolane.excess import sentence_of
+from isolane.limits import RunLimits
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
 
 
 def failure_of(
-    report: ExitReport, limits: Limits, *, excess: Code | None
+    report: ExitReport, limits: RunLimits, *, excess: Code | None
 ) -> tuple[Code, str] | None:
     """Return the code and sentence of a limit that ended it; None if it died by itself."""
     code = Code(report.excess) if report.excess else excess
@@ -19,13 +20,3 @@ def failure_of(
     if report.reason:
         return Code.RESOURCE_ERROR, f"the sandbox could not be built: {report.reason}"
     return None
-
-
-def sentence_of(code: Code, limits: Limits) -> str:
-    """Return what was exceeded, and where the limit is set."""
-    what = {
-        Code.RAM_EXCEEDED: f"the run used more RAM than its limit of {limits.ram_mb} MB",
-        Code.PROCESS_LIMIT: f"the run started more than {limits.processes} processes and threads",
-        Code.DISK_FULL: f"the run wrote more files than its limit of {limits.disk_mb} MB",
-    }
-    return f"{what.get(code, code)} (limits of the blueprint and of the tenant's quota)"

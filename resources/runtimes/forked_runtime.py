@@ -11,7 +11,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.protocol import Close, Closed, Grant, Open, Ready, Resource, Run
 from isolane.results import StepResult
 from resources.placement import Placement
@@ -33,7 +33,7 @@ class ForkedRuntime(Runtime):
         child: Runner,
         placement: Placement,
         identity: RunIdentity,
-        limits: Limits,
+        limits: RunLimits,
         grants: Sequence[Grant],
         on_resource: OnResource,
     ) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 
 
-class Keepalive:
+class KeepaliveTerm:
     """Renewed with every renewal of the lease."""
 
     def __init__(self) -> None:

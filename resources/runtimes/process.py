@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Describe, Grant, NodeCatalogue, Run
 from isolane.results import Code, StepResult
 from isolane.sandbox import landlock
@@ -33,7 +33,7 @@ from resources.runtimes.base import (
 from resources.runtimes.cgroups.detection import CgroupFinding, find_cgroups
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
-from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.level_facts import facts_of, late_facts
 from resources.runtimes.refusals import way_out
 from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
@@ -59,7 +59,7 @@ class ProcessBackend(RuntimeBackend):
         super().__init__(level=level)
         options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
         self._zygote = share_zygote(options)
-        self._keepalive = Keepalive()
+        self._keepalive = KeepaliveTerm()
         self._size = size
         self._lock = threading.Lock()
         self._slots: set[int] = set()  # taken
@@ -103,7 +103,7 @@ class ProcessBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
@@ -162,13 +162,18 @@ class ProcessBackend(RuntimeBackend):
             return Availability(ok=False, reason=way_out(error))
         return Availability(ok=True)
 
-    def _begin(self, limits: Limits, *, slot: int) -> SandboxRunner:
+    @property
+    def _counts_ram(self) -> bool:
+        cgroups = self.cgroups.cgroups
+        return cgroups is not None and "ram_mb" in cgroups.kept
+
+    def _begin(self, limits: RunLimits, *, slot: int) -> SandboxRunner:
         try:
             return SandboxRunner(
                 zygote=self._zygote,
                 keepalive=self._keepalive,
                 cgroups=self.cgroups.cgroups,
-                program=compile_policy(),
+                program=compile_policy(counted=self._counts_ram),
                 limits=limits,
                 outside=outside_user(slot),
                 walls=self.walls,
@@ -211,7 +216,7 @@ class ProcessRuntime(ForkedRuntime):
         child: SandboxRunner,
         placement: Placement,
         identity: RunIdentity,
-        limits: Limits,
+        limits: RunLimits,
         grants: Sequence[Grant],
         on_resource: OnResource,
     ) -> None:

@@ -44,7 +44,9 @@ class Runner(ABC):
         self._pending: deque[type[Any]] = deque()  # the answers to come, in this order
         self._forked: ForkedProcess | None = None
         self._pid = 0
+        self._line_lock = threading.Lock()  # held for moments only
         self._reports: list[ExitReport] = []
+        self._is_orphan = False  # its zygote has died
         self._is_over = False  # killed, and its processes are gone
         self._started_at = time.monotonic()
 
@@ -55,12 +57,14 @@ class Runner(ABC):
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
-            self._lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            undo.callback(self._lifeline.close)
-            with theirs, line:
-                given = [theirs.fileno(), line.fileno(), *descriptors]
-                self._forked = zygote.fork(request, given)
-                self._pid = self._forked.pid
+            with theirs:
+                self._lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                undo.callback(self._lifeline.close)
+                with line:
+                    given = [theirs.fileno(), line.fileno(), *descriptors]
+                    self._forked = zygote.fork(request, given)
+                    undo.callback(self._abandon)
+                    self._pid = self._forked.pid
             self.stream = Stream(ours)
             undo.pop_all()
         # Packages that are imported after the fork take a moment, and may fail.
@@ -85,8 +89,10 @@ class Runner(ABC):
         with self._lock:
             if not self._is_over:
                 self._end()
-                self._is_over = self._wait(END_SECONDS)
-                self._read_reports()
+                with reported("a killed runner did not end"):
+                    self._is_over = self._wait(END_SECONDS)
+                with reported("the end of a runner was not read"):
+                    self._read_reports()
             self._ended()
 
     def dispose(self) -> bool:
@@ -116,12 +122,15 @@ class Runner(ABC):
                 signal.pidfd_send_signal(self._forked.pidfd, number)
 
     def _wait(self, seconds: float) -> bool:
-        if self._forked is None:
-            return True
-        try:
-            return bool(select.select([self._forked.pidfd], [], [], seconds)[0])
-        except (OSError, ValueError):  # released by another thread
-            return True
+        forked = self._forked
+        # A descriptor that another thread has released meanwhile counts as ready.
+        return forked is None or _is_ready(forked.pidfd, seconds)
+
+    def _abandon(self) -> None:
+        """End one that cannot be used, as its start has failed behind the fork."""
+        self._signal(signal.SIGKILL)
+        self._wait(END_SECONDS)
+        self._release()
 
     def _release(self) -> None:
         """Close what is ours, once: from then on its process id may be another's."""
@@ -129,9 +138,11 @@ class Runner(ABC):
             if self._forked is None:
                 return
             forked, self._forked = self._forked, None
-            self._lifeline.close()
-            os.close(forked.pidfd)
-            forked.zygote.forget_one()
+            with contextlib.ExitStack() as each:  # all of it, though one fails
+                each.callback(forked.zygote.forget_one)
+                each.callback(os.close, forked.pidfd)
+                each.enter_context(self._line_lock)
+                each.callback(self._lifeline.close)
 
     # --- how it ended
     def report(self) -> ExitReport:
@@ -141,11 +152,15 @@ class Runner(ABC):
     def _read_reports(self) -> None:
         deadline = time.monotonic() + _REPORT_SECONDS
         while not (self._reports and self._reports[-1].final):
-            ready = select.select([self._lifeline], [], [], max(deadline - time.monotonic(), 0))[0]
-            message = self._lifeline.recv(_REPORT_BYTES) if ready else b""
-            if not message:
+            if not _is_ready(self._lifeline.fileno(), deadline - time.monotonic()):
+                return
+            if not (message := self._lifeline.recv(_REPORT_BYTES)):
+                self._is_orphan = True
                 return
             self._reports.append(ExitReport.decode(message))
+
+    def wait_for_report(self) -> None:  # noqa: B027 - most have none that comes later
+        """Wait, for a moment, for what will be known of a runner whose stream has ended."""
 
     def exit_text(self) -> str:
         """Return how a killed or dead runner ended, in words."""
@@ -237,3 +252,9 @@ class Runner(ABC):
             # A thread that a step left may still send.
             elif not isinstance(reply, Log | Progress | Cost):
                 return reply
+
+
+def _is_ready(descriptor: int, seconds: float) -> bool:
+    poll = select.poll()  # `select` knows descriptors below 1024 only
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(seconds, 0.0) * 1000))

@@ -12,19 +12,22 @@ import os
 import signal
 import socket
 
-from isolane.limits import Limits, Usage
+from isolane.excess import sentence_of
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from isolane.sandbox.guard import KEEPALIVE
+from isolane.sandbox.report import ExitReport
 from isolane.sandbox.spec import SandboxSpec, Wall
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
-from resources.runtimes.deaths import failure_of, sentence_of
+from resources.runtimes.deaths import failure_of
 from resources.runtimes.faults import reported
-from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.runner import Runner
 from resources.runtimes.zygote import Zygote
 
 ALL_WALLS = frozenset(Wall)
+_REPORT_SECONDS = 0.5  # for a guard whose runner has closed its stream, and may be alive
 
 
 class SandboxRunner(Runner):
@@ -34,10 +37,10 @@ class SandboxRunner(Runner):
         self,
         *,
         zygote: Zygote,
-        keepalive: Keepalive,
+        keepalive: KeepaliveTerm,
         cgroups: Cgroups | None,
         program: bytes,
-        limits: Limits,
+        limits: RunLimits,
         outside: int | None,
         walls: frozenset[Wall] = ALL_WALLS,
     ) -> None:
@@ -64,15 +67,15 @@ class SandboxRunner(Runner):
 
     def keep_alive(self, until: float) -> None:
         """Let it live until then, without waiting."""
-        with self._lock, contextlib.suppress(OSError, ValueError):
+        with self._line_lock, contextlib.suppress(OSError):
             self._lifeline.send(KEEPALIVE.pack(until), socket.MSG_DONTWAIT)
 
     @property
     def is_lost(self) -> bool:
         """True if its keepalive ran out, or its zygote died; known once it is dead."""
         return (
-            not self._reports
-            or self._reports[0].lapsed
+            (self._is_orphan and not self._reports)
+            or self.report().lapsed
             or self._keepalive.lapsed_since(self._started_at)
         )
 
@@ -97,6 +100,10 @@ class SandboxRunner(Runner):
             failure_of(self.report(), self._limits, excess=self._excess) or super().cause_of_death()
         )
 
+    def wait_for_report(self) -> None:
+        """Let the guard notice the end of the runner, which knows how it ended."""
+        self._wait(_REPORT_SECONDS)
+
     def _end(self) -> None:
         with reported("a sandbox was not ended"):
             self._signal(signal.SIGKILL)
@@ -114,11 +121,10 @@ class SandboxRunner(Runner):
             group.remove()
 
     def _used_by_reports(self) -> Usage:
-        if not self._reports:
-            return self._used
+        known: list[Usage | ExitReport] = [self._used, *self._reports]
         return Usage(
-            cpu_seconds=max(report.cpu_seconds for report in self._reports),
-            peak_ram_mb=max(report.peak_ram_mb for report in self._reports),
+            cpu_seconds=max(each.cpu_seconds for each in known),
+            peak_ram_mb=max(each.peak_ram_mb for each in known),
         )
 
 

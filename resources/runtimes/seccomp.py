@@ -12,6 +12,7 @@ Failure: bubble, as an error that says what is missing.
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -48,6 +49,7 @@ NUMBERS = {
     "process_madvise": 440,
     "mount_setattr": 442,
     "quotactl_fd": 443,
+    "memfd_secret": 447,
     "set_mempolicy_home_node": 450,
     "statmount": 457,
     "listmount": 458,
@@ -56,6 +58,10 @@ NUMBERS = {
     "lsm_list_modules": 461,
     "open_tree_attr": 467,
 }
+
+# Memory that no process has mapped: refused where only the memory of processes and files is counted. Programs go on
+# without it, as on an older kernel.
+UNCOUNTED = ("memfd_create", "memfd_secret", "shmget", "semget", "msgget")
 
 # No filter can read the flags of clone3, which lie in memory. As if it did not exist, so that glibc takes clone.
 ABSENT = ("clone3",)
@@ -68,6 +74,8 @@ UNJUDGED = range(468, 548)
 _NEW_NAMESPACES = (1 << 17, 1 << 25, 1 << 26, 1 << 27, 1 << 28, 1 << 29, 1 << 30)
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX write what its owner seems to have typed
 _FILE_TYPE = 0o170000
+_GUARD = 1
+_IOPRIO_WHO_USER = 3
 _UNSIGNED_INT = 0xFFFFFFFF  # the kernel reads no more bits of this argument
 
 
@@ -101,14 +109,33 @@ RULES = (
         for call, argument in (("mknod", 1), ("mknodat", 2))
         for device in (stat.S_IFCHR, stat.S_IFBLK)
     ),
+    # The guard, which is process 1: a step could starve it or make it fail.
+    *(
+        Rule(call, argument, "MASKED_EQ", (_UNSIGNED_INT, _GUARD))
+        for call, argument in (
+            ("prlimit64", 0),
+            ("setpriority", 1),
+            ("ioprio_set", 1),
+            ("sched_setaffinity", 0),
+            ("sched_setattr", 0),
+            ("sched_setparam", 0),
+            ("sched_setscheduler", 0),
+        )
+    ),
+    # All processes of the user, the guard among them.
+    Rule("setpriority", 0, "MASKED_EQ", (_UNSIGNED_INT, os.PRIO_USER)),
+    Rule("ioprio_set", 0, "MASKED_EQ", (_UNSIGNED_INT, _IOPRIO_WHO_USER)),
     # Other values switch address randomisation off or make all readable memory executable.
     Rule("personality", 0, "NE", (0,)),
 )
 
 
 @cache
-def compile_policy() -> bytes:
-    """Return the filter as BPF instructions, or raise SeccompUnavailable."""
+def compile_policy(*, counted: bool = True) -> bytes:
+    """Return the filter as BPF instructions, or raise SeccompUnavailable.
+
+    Unless all memory of a run is `counted`, as a cgroup does, what only the kernel knows is refused.
+    """
     library = _load_library()
     if library.system_arch() not in (library.Arch.X86_64, library.Arch.AARCH64):
         raise SeccompUnavailable(
@@ -116,7 +143,7 @@ def compile_policy() -> bytes:
             " them, or offer another isolation level"
         )
     try:
-        return _export(_filter(library))
+        return _export(_filter(library, () if counted else UNCOUNTED))
     except OSError as error:
         raise SeccompUnavailable(
             f"libseccomp does not compile the filter for system calls: {error}; install version 2.5 or newer"
@@ -135,13 +162,13 @@ def _load_library() -> Any:
     return pyseccomp
 
 
-def _filter(library: Any) -> Any:
+def _filter(library: Any, uncounted: Sequence[str]) -> Any:
     """Build the policy; calls of other architectures, 32-bit and x32 ones, kill the process that makes them."""
     policy = library.SyscallFilter(library.ALLOW)
     policy.set_attr(library.Attr.ACT_BADARCH, library.KILL_PROCESS)
     for number in _numbers(library, *REFUSED):
         policy.add_rule(library.ERRNO(errno.EPERM), number)
-    for number in (*_numbers(library, *ABSENT), *UNJUDGED):
+    for number in (*_numbers(library, *ABSENT, *uncounted), *UNJUDGED):
         policy.add_rule(library.ERRNO(errno.ENOSYS), number)
     for rule in RULES:
         for number in _numbers(library, rule.call):

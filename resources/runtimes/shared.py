@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Describe, Grant, NodeCatalogue
 from resources.placement import Placement
 from resources.runtimes.base import (
@@ -84,7 +84,7 @@ class SharedBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
@@ -124,13 +124,14 @@ class SharedRuntime(ForkedRuntime):
         child: RunnerProcess,
         placement: Placement,
         identity: RunIdentity,
-        limits: Limits,
+        limits: RunLimits,
         grants: Sequence[Grant],
         on_resource: OnResource,
     ) -> None:
         super().__init__(child, placement, identity, limits, grants, on_resource)
         self._pool = pool
-        child.begin_run()
+        with reported("what a runner has used before was not read"):
+            child.begin_run()
 
     def _return_child(self, *, clean: bool) -> None:
         with reported("what a run used was not read"):

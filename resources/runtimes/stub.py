@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import Code, StepResult
 from resources.placement import Placement
@@ -71,7 +71,7 @@ class StubBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
@@ -105,7 +105,7 @@ class StubRuntime(Runtime):
         backend: StubBackend,
         placement: Placement,
         identity: RunIdentity,
-        limits: Limits,
+        limits: RunLimits,
         grants: tuple[Grant, ...],
         on_resource: OnResource,
     ) -> None:

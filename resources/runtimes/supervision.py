@@ -192,6 +192,7 @@ class Supervision:
         return self._end(Code.TIMEOUT, "the step was ended at its deadline")
 
     def _died(self) -> StepResult:
+        self._child.wait_for_report()
         self._child.kill()
         if self._cancelling:
             return self._failed(Code.CANCELLED, "cancelled")

@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 
 import resources
-from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.keepalive import KeepaliveTerm
 
 _SOURCE_ROOT = Path(resources.__file__).resolve().parent.parent
 _STOP_SECONDS = 5.0
@@ -32,7 +32,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watched: dict[int, Path] = {}
-        self._keepalive = Keepalive()
+        self._keepalive = KeepaliveTerm()
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
 

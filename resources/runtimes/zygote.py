@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class ZygoteOptions(NamedTuple):
-    """What a zygote imports, and what its sandboxes hide."""
+    """The imports of a zygote, and the paths that its sandboxes hide."""
 
     packages: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -94,10 +94,13 @@ class ZygoteProcess:
         self._living = 0
         self._is_retired = False
         self._forks = 0
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process is here
-        with theirs:
-            self._process = _spawn(theirs, _arguments(options, late), self._stderr.fileno())
+        with contextlib.ExitStack() as undo:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.callback(self._control.close)
+            with theirs:
+                self._stderr = undo.enter_context(tempfile.TemporaryFile())
+                self._process = _spawn(theirs, _arguments(options, late), self._stderr.fileno())
+            undo.pop_all()
         self._size_kb = 0
         self._last_words = ""
 
@@ -175,7 +178,9 @@ class ZygoteProcess:
     def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
         self._control.settimeout(seconds)
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1)
+            message, descriptors, _, _ = socket.recv_fds(
+                self._control, MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+            )
         except OSError:
             raise _Gone from None
         if not message:

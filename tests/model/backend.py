@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import StepResult
 from resources.placement import Placement
@@ -49,7 +49,7 @@ class ScriptedBackend(RuntimeBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:

@@ -99,7 +99,7 @@ def test_boundaries_are_found_at_all() -> None:
         "executions.worker.links.closing",
         "executions.submission.idempotency",
         "executions.submission.submit",
-        "resources.runtimes.child",
+        "resources.runtimes.zygote",
         "isolane.runner_context",
         "isolane.session",
     }

@@ -23,7 +23,7 @@ class RunLimitsSerializer(serializers.Serializer[Any]):
 
 
 class LevelsSerializer(serializers.Serializer[TenantLevels]):
-    """What a run gets whose blueprint asks for nothing."""
+    """The level and limits of a run whose blueprint asks for nothing."""
 
     offered = serializers.ListField(
         child=serializers.ChoiceField(choices=Isolation.choices),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.cgroups.delegation import CONTROLLERS, NotDelegatedError, prepare
 from resources.runtimes.cgroups.group import RunGroup
@@ -20,7 +20,7 @@ from resources.runtimes.cgroups.v1 import V1Group
 from resources.runtimes.cgroups.v2 import V2Group
 
 _V1 = ("memory", "pids", "cpu", "cpuacct")
-_TRIED = Limits(cpu=1, ram_mb=64, processes=16)
+_TRIED = RunLimits(cpu=1, ram_mb=64, processes=16)
 _WAY_OUT = "run the worker in a systemd unit with Delegate=yes, alone or with its own processes"
 
 

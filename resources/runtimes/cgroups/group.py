@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from resources.runtimes.cgroups import directories, files
 from resources.runtimes.faults import reported
@@ -31,7 +31,7 @@ class RunGroup(ABC):
         self._left = left  # directories that the next sweep removes
         self._join_fds: list[int] = []
 
-    def make(self, limits: Limits) -> None:
+    def make(self, limits: RunLimits) -> None:
         """Make it with these limits."""
         for directory in self._directories:
             directory.mkdir()
@@ -74,7 +74,7 @@ class RunGroup(ABC):
         return self._at.get(controller, self._directories[0]) / name
 
     @abstractmethod
-    def _settings(self, limits: Limits) -> Iterator[tuple[Path, str | int]]:
+    def _settings(self, limits: RunLimits) -> Iterator[tuple[Path, str | int]]:
         """Yield the files and their values, in the order of writing."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.cgroups import directories, names
 from resources.runtimes.cgroups.group import RunGroup
@@ -36,7 +36,7 @@ class Cgroups:
         """The names of the limits that a group keeps."""
         return frozenset(_KEPT_BY[each] for each in self._bases if each in _KEPT_BY)
 
-    def create(self, limits: Limits) -> RunGroup:
+    def create(self, limits: RunLimits) -> RunGroup:
         """Make the group of one run with those of its limits that a group keeps."""
         group = self._kind(f"{self._stem}-{next(self._numbers)}", self._bases, self._left)
         try:

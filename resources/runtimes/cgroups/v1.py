@@ -10,7 +10,7 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from resources.runtimes.cgroups import files
 from resources.runtimes.cgroups.group import MEGABYTE, RunGroup, quota_us
@@ -19,7 +19,7 @@ from resources.runtimes.cgroups.group import MEGABYTE, RunGroup, quota_us
 class V1Group(RunGroup):
     """A group of v1."""
 
-    def make(self, limits: Limits) -> None:
+    def make(self, limits: RunLimits) -> None:
         """Make it with these limits."""
         super().make(limits)
         if "cpu" in self._at and limits.cpu is not None:
@@ -39,7 +39,7 @@ class V1Group(RunGroup):
             return Code.PROCESS_LIMIT
         return None
 
-    def _settings(self, limits: Limits) -> Iterator[tuple[Path, str | int]]:
+    def _settings(self, limits: RunLimits) -> Iterator[tuple[Path, str | int]]:
         if "memory" in self._at and limits.ram_mb is not None:
             yield self._file("memory", "memory.limit_in_bytes"), limits.ram_mb * MEGABYTE
             with_swap = self._file("memory", "memory.memsw.limit_in_bytes")

@@ -9,7 +9,7 @@ Failure: before Linux 5.19 the peak of memory is the largest value that `usage` 
 from collections.abc import Iterator
 from pathlib import Path
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from resources.runtimes.cgroups import files
 from resources.runtimes.cgroups.group import MEGABYTE, PERIOD_US, RunGroup, quota_us
@@ -40,7 +40,7 @@ class V2Group(RunGroup):
         self._seen_bytes = max(self._seen_bytes, now)
         return files.number(self._file("memory", "memory.peak")) or self._seen_bytes
 
-    def _settings(self, limits: Limits) -> Iterator[tuple[Path, str | int]]:
+    def _settings(self, limits: RunLimits) -> Iterator[tuple[Path, str | int]]:
         if "memory" in self._at and limits.ram_mb is not None:
             yield self._file("memory", "memory.max"), limits.ram_mb * MEGABYTE
             yield self._file("memory", "memory.oom.group"), 1

@@ -1,8 +1,6 @@
 """isolane.session with resources: a real runner, a real remote server, and what is said of both."""
 
-import socket
-import subprocess
-import sys
+import contextlib
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import isolane
 from isolane.protocol import (
     Cancel,
     Close,
@@ -27,9 +24,9 @@ from isolane.protocol import (
 from isolane.results import Code, StepResult
 from isolane.stream import Stream
 from tests.customer import Customer
+from tests.integration.isolane.bare_zygote import ROOT, bare_zygote
 from tests.waiting import wait_for
 
-ROOT = Path(isolane.__file__).parent.parent
 SECRET = "wrong-and-secret"
 
 
@@ -100,19 +97,13 @@ def events(frames: list[Frame]) -> list[tuple[str, str, str]]:
 
 @pytest.fixture
 def talk(customer: Customer, tmp_path: Path) -> Iterator[Talk]:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        command = [sys.executable, "-P", "-m", "isolane.runner", f"--fd={theirs.fileno()}"]
-        process = subprocess.Popen(
-            [*command, "--package=tests.integration.isolane.resource_nodes"],
-            pass_fds=[theirs.fileno()],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
-            start_new_session=True,
-        )
-    with ours:
-        yield Talk(Stream(ours), customer)
-    process.wait(10)
+    arguments = ("--path", ROOT, "--package", "tests.integration.isolane.resource_nodes")
+    with bare_zygote(*arguments, installed=True) as zygote:
+        assert "versions" in zygote.hello()
+        with contextlib.closing(zygote.fork(tmp_path)) as runner:
+            yield Talk(runner.stream, customer)
+            runner.stream.close()
+            runner.wait()
 
 
 def a_grant(

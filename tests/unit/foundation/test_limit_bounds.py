@@ -5,11 +5,11 @@ from dataclasses import fields
 import pytest
 
 from foundation.limit_bounds import LIMIT_BOUNDS, Bounds, number
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 
 def test_every_limit_has_a_range() -> None:
-    assert set(LIMIT_BOUNDS) == {field.name for field in fields(Limits)}
+    assert set(LIMIT_BOUNDS) == {field.name for field in fields(RunLimits)}
     assert all(0 < bounds.least < bounds.most for bounds in LIMIT_BOUNDS.values())
 
 

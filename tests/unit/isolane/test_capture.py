@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from isolane.capture import LineStream, LogHandler
-from isolane.guard import Guard
+from isolane.output_lock import OutputLock
 from isolane.protocol import Level
 from isolane.text import LINE_MAX
 
@@ -27,7 +27,7 @@ class Lines(list[tuple[Level, str]]):
 
 def a_stream(lines: Lines) -> LineStream:
     """A stream with nothing beside it."""
-    return LineStream(lines.emit, "info", Guard(), int)
+    return LineStream(lines.emit, "info", OutputLock(), int)
 
 
 def test_lines_are_handed_on_when_complete() -> None:
@@ -77,7 +77,7 @@ def test_a_record_keeps_its_level(number: int, level: Level) -> None:
 
 def test_what_was_said_before_comes_first() -> None:
     lines = Lines()
-    stream = LineStream(lines.emit, "info", Guard(), lambda: stream.feed("raw\n"))
+    stream = LineStream(lines.emit, "info", OutputLock(), lambda: stream.feed("raw\n"))
     stream.write("printed\n")
     assert lines.texts == ["raw", "printed"]
 
@@ -85,7 +85,7 @@ def test_what_was_said_before_comes_first() -> None:
 def test_what_is_printed_in_the_midst_of_sending_comes_with_the_next_line() -> None:
     """A finaliser may print there; were it to wait for a thread that waits to send, both would for ever."""
     lines, busy = Lines(), [True]
-    guard = Guard(lambda: busy[0])
+    guard = OutputLock(lambda: busy[0])
     stream = LineStream(lines.emit, "info", guard, pytest.fail)
     with another_thread_holding(guard):
         assert stream.write("late\n") == 5
@@ -96,7 +96,7 @@ def test_what_is_printed_in_the_midst_of_sending_comes_with_the_next_line() -> N
 
 
 @contextlib.contextmanager
-def another_thread_holding(guard: Guard) -> Iterator[None]:
+def another_thread_holding(guard: OutputLock) -> Iterator[None]:
     """Have another thread hold the lock."""
     held, release = threading.Event(), threading.Event()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from isolane.guard import Guard
+from isolane.output_lock import OutputLock
 from isolane.pipes import Pipes
 
 
@@ -24,7 +24,7 @@ def readers() -> set[threading.Thread]:
 
 def test_what_is_there_is_handed_on_by_whoever_asks(number: int) -> None:
     texts: list[str] = []
-    pipes = Pipes(Guard(), {number: texts.append})
+    pipes = Pipes(OutputLock(), {number: texts.append})
     pipes.install()
     os.write(number, "über".encode()[:1])
     pipes.drain()
@@ -38,7 +38,7 @@ def test_what_is_there_is_handed_on_by_whoever_asks(number: int) -> None:
 
 def test_it_is_handed_on_though_nobody_asks(number: int) -> None:
     heard = threading.Event()
-    Pipes(Guard(), {number: lambda text: heard.set()}).install()
+    Pipes(OutputLock(), {number: lambda text: heard.set()}).install()
     os.write(number, b"x")
     assert heard.wait(10)
 
@@ -46,7 +46,7 @@ def test_it_is_handed_on_though_nobody_asks(number: int) -> None:
 def test_nothing_is_read_while_this_thread_sends(number: int) -> None:
     texts: list[str] = []
     busy = [True]
-    guard = Guard(lambda: busy[0])
+    guard = OutputLock(lambda: busy[0])
     pipes = Pipes(guard, {number: texts.append})
     pipes.install()
     with guard.lock:
@@ -61,7 +61,7 @@ def test_nothing_is_read_while_this_thread_sends(number: int) -> None:
 def test_the_reader_ends_with_its_pipes() -> None:
     before = readers()
     descriptor = os.open(os.devnull, os.O_WRONLY)
-    Pipes(Guard(), {descriptor: len}).install()
+    Pipes(OutputLock(), {descriptor: len}).install()
     (reader,) = readers() - before
     os.close(descriptor)
     reader.join(10)
@@ -70,7 +70,7 @@ def test_the_reader_ends_with_its_pipes() -> None:
 
 def test_a_forked_child_does_not_read(number: int) -> None:
     texts: list[str] = []
-    before, guard = readers(), Guard()
+    before, guard = readers(), OutputLock()
     pipes = Pipes(guard, {number: texts.append})
     pipes.install()
     (reader,) = readers() - before

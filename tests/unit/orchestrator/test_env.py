@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from foundation.samples import ENCRYPTION_KEY
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from orchestrator import env
 from orchestrator.processes import PROCESSES, Process
 
@@ -124,7 +124,7 @@ def test_a_number_that_is_too_small_is_refused(tmp_path: Path, name: str, least:
 
 # --- limits of a run
 def test_a_run_has_limits_without_a_word_of_the_operator(tmp_path: Path) -> None:
-    default = Limits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+    default = RunLimits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
     assert read(tmp_path).run_limits == default
     assert env.read_limits({}) == default
 
@@ -132,7 +132,7 @@ def test_a_run_has_limits_without_a_word_of_the_operator(tmp_path: Path) -> None
 def test_each_limit_has_its_variable(tmp_path: Path) -> None:
     given = {"CPU": "0.5", "RAM_MB": "64", "PROCESSES": "8", "DISK_MB": "1", "OPEN_FILES": "32"}
     variables = {f"ISOLANE_LIMIT_{name}": value for name, value in given.items()}
-    expected = Limits(cpu=0.5, ram_mb=64, processes=8, disk_mb=1, open_files=32, output_kb=7)
+    expected = RunLimits(cpu=0.5, ram_mb=64, processes=8, disk_mb=1, open_files=32, output_kb=7)
     assert read(tmp_path, **variables, ISOLANE_LIMIT_OUTPUT_KB="7").run_limits == expected
     assert env.read_limits({**variables, "ISOLANE_LIMIT_OUTPUT_KB": "7"}) == expected
 

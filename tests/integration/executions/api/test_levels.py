@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from executions.placement.models import Catalogue
-from executions.placement.registry import register
+from executions.placement.registry import register, store_catalogue
+from isolane.protocol import NodeCatalogue
 from tenants.models import Quota, Tenant
 from tenants.scope import TenantRef, platform_scope
 from tests.integration.tenants.web import problem, program, visitor
@@ -17,7 +17,7 @@ LEVELS = "/api/v1/levels"
 def offered(acme: TenantRef, globex: TenantRef) -> None:
     """Two workers, of which one cannot build sandboxes."""
     with platform_scope():
-        catalogue = Catalogue.objects.create(version="v1", nodes=[], packages={})
+        catalogue = store_catalogue(NodeCatalogue(nodes=(), packages={}, python="3"))
         for levels in (["shared"], ["process", "shared"]):
             register(
                 boot=uuid4(),
@@ -25,7 +25,7 @@ def offered(acme: TenantRef, globex: TenantRef) -> None:
                 lane=levels[0],
                 capacity=1,
                 levels=levels,
-                catalogue=catalogue.version,
+                catalogue=catalogue,
             )
 
 

@@ -5,14 +5,14 @@ from django.conf import settings
 
 from executions.selectors.active_run import load_run
 from executions.worker.boot import WorkerBoot
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
 from tenants.services.tenants import update_tenant
 from tests.factories import start
 
 
-def limits_of(tenant: TenantRef, placement: Placement) -> Limits:
+def limits_of(tenant: TenantRef, placement: Placement) -> RunLimits:
     with tenant_scope(tenant):
         run = load_run(tenant.id, placement.execution_id)
     assert run is not None
@@ -27,8 +27,8 @@ def test_each_tenant_has_its_own_limits(
     asked = {"ram_mb": 1024, "output_kb": 3}
     ours, theirs = (start(tenant, boot, {}, limits=asked) for tenant in (acme, globex))
     kept = {"disk_mb": 100, "open_files": 256, "output_kb": 3}
-    assert limits_of(acme, ours) == Limits(cpu=0.25, ram_mb=1024, processes=64, **kept)
-    assert limits_of(globex, theirs) == Limits(cpu=1, ram_mb=512, processes=9, **kept)
+    assert limits_of(acme, ours) == RunLimits(cpu=0.25, ram_mb=1024, processes=64, **kept)
+    assert limits_of(globex, theirs) == RunLimits(cpu=1, ram_mb=512, processes=9, **kept)
 
 
 def test_the_platforms_defaults_are_those_of_its_settings(
@@ -36,5 +36,5 @@ def test_the_platforms_defaults_are_those_of_its_settings(
 ) -> None:
     placement = start(acme, boot, {})
     assert limits_of(acme, placement) == settings.RUN_LIMITS
-    monkeypatch.setattr(settings, "RUN_LIMITS", Limits(ram_mb=77))
-    assert limits_of(acme, placement) == Limits(ram_mb=77)
+    monkeypatch.setattr(settings, "RUN_LIMITS", RunLimits(ram_mb=77))
+    assert limits_of(acme, placement) == RunLimits(ram_mb=77)

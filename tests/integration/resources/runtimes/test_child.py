@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -10,6 +11,7 @@ import pytest
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.child import RunnerProcess
 from resources.runtimes.watchdog import Watchdog
+from resources.runtimes.zygote import Zygote, ZygoteOptions
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
 
 SECRETS = (
@@ -58,12 +60,14 @@ def test_no_descriptor_of_the_worker_is_inherited(driver: Driver, tmp_path: Path
 
 
 def test_it_leads_its_own_session(start: Start) -> None:
-    pid = start().pid
-    assert os.getsid(pid) == os.getpgid(pid) == pid
+    runtime = start()
+    Driver(runtime).output("test.identity")  # from then on it has done all that a fork does first
+    assert os.getsid(runtime.pid) == os.getpgid(runtime.pid) == runtime.pid
 
 
 def test_its_folder_goes_with_it(start: Start) -> None:
     runtime = start()
+    Driver(runtime).output("test.identity")
     folder = Path(psutil.Process(runtime.pid).cwd())
     assert folder.name.startswith("isolane-")
     Driver(runtime).output("test.leave_traces")
@@ -72,15 +76,25 @@ def test_its_folder_goes_with_it(start: Start) -> None:
     assert not folder.exists()
 
 
-def test_a_runner_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def zygote() -> Iterator[Zygote]:
+    """One that forks for this test alone."""
+    zygote = Zygote(ZygoteOptions())
+    yield zygote
+    zygote.stop()
+
+
+def test_a_runner_that_cannot_be_started_is_an_error(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(RuntimeStartError, match="/nowhere/python"):
-        RunnerProcess(packages=[], paths=[], watchdog=Watchdog())
+        RunnerProcess(zygote=zygote, watchdog=Watchdog())
 
 
-def test_a_folder_that_cannot_be_emptied_is_said() -> None:
+def test_a_folder_that_cannot_be_emptied_is_said(zygote: Zygote) -> None:
     watchdog = Watchdog()
-    child = RunnerProcess(packages=[], paths=[], watchdog=watchdog)
+    child = RunnerProcess(zygote=zygote, watchdog=watchdog)
     assert child.wipe()
     child.kill()
     assert not child.wipe()

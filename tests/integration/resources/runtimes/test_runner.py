@@ -1,16 +1,11 @@
-"""isolane.runner as a bare process: without packages of others, and without its worker."""
+"""isolane.runner, forked by a bare zygote: without packages of others, and without its worker."""
 
 import contextlib
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import isolane
 from isolane.protocol import (
     Cancel,
     Close,
@@ -26,43 +21,35 @@ from isolane.results import StepResult
 from isolane.runner import EXIT_PACKAGE
 from isolane.session import EXIT_PROTOCOL
 from isolane.stream import Stream, StreamClosedError
+from tests.integration.isolane.bare_zygote import ROOT, BareRunner, bare_zygote
 from tests.integration.resources.runtimes.conftest import a_run, is_gone, wait_until
 
-ROOT = str(Path(isolane.__file__).parent.parent)
 OPEN = Open(execution_id="e1", tenant_id="acme", user_id="ada", request_id="r1", epoch=1)
-# What `-m isolane.runner` does, where neither site-packages nor PYTHONPATH are looked at.
-BARE = f"""
-import runpy, sys
-sys.path.append({ROOT!r})
-runpy.run_module("isolane.runner", run_name="__main__")
-"""
+TESTS = ("--path", ROOT, "--package", "tests.nodes")
 
-Spawn = Callable[..., tuple[Stream, "subprocess.Popen[str]"]]
+Spawn = Callable[..., BareRunner]
 
 
 @pytest.fixture
-def spawn() -> Iterator[Spawn]:
-    """Start bare runners that are gone after the test."""
-    started: list[tuple[socket.socket, subprocess.Popen[str]]] = []
+def spawn(tmp_path: Path) -> Iterator[Spawn]:
+    """Fork bare runners that are gone after the test."""
+    with contextlib.ExitStack() as stack:
 
-    def spawn_one(*arguments: str, **options: Any) -> tuple[Stream, "subprocess.Popen[str]"]:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", BARE, f"--fd={theirs.fileno()}", *arguments],
-                pass_fds=[theirs.fileno()],
-                stderr=subprocess.PIPE,
-                text=True,
-                **options,
-            )
-        started.append((ours, process))
-        return Stream(ours), process
+        def spawn_one(*arguments: str) -> BareRunner:
+            zygote = stack.enter_context(bare_zygote(*arguments))
+            assert "versions" in zygote.hello()
+            return stack.enter_context(contextlib.closing(zygote.fork(tmp_path)))
 
-    yield spawn_one
-    for sock, process in started:
-        sock.close()
-        process.kill()
-        process.communicate()
+        yield spawn_one
+
+
+def refusal(*arguments: str) -> str:
+    """Return why a zygote does not start."""
+    with bare_zygote(*arguments) as zygote:
+        error = zygote.hello()["error"]
+        assert isinstance(error, str)
+        assert zygote.process.wait(10) == EXIT_PACKAGE
+        return error
 
 
 def talk(stream: Stream, *frames: Frame) -> list[Frame]:
@@ -77,7 +64,7 @@ def talk(stream: Stream, *frames: Frame) -> list[Frame]:
 
 
 def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
-    stream, _ = spawn()
+    stream = spawn().stream
     (catalogue,) = talk(stream, Describe())
     assert isinstance(catalogue, NodeCatalogue)
     assert [node.name for node in catalogue.nodes] == [
@@ -101,19 +88,19 @@ def test_it_needs_nothing_but_the_standard_library(spawn: Spawn) -> None:
     ],
 )
 def test_frames_out_of_order_end_it(spawn: Spawn, frames: list[Frame]) -> None:
-    stream, process = spawn()
-    talk(stream, *frames)
-    assert process.wait(10) == EXIT_PROTOCOL
+    runner = spawn()
+    talk(runner.stream, *frames)
+    assert runner.wait() == EXIT_PROTOCOL
 
 
 def test_garbage_ends_it(spawn: Spawn) -> None:
-    stream, process = spawn()
-    stream._sock.send(b"\xff" * 6)
-    assert process.wait(10) == EXIT_PROTOCOL
+    runner = spawn()
+    runner.stream._sock.send(b"\xff" * 6)
+    assert runner.wait() == EXIT_PROTOCOL
 
 
 def test_a_cancellation_without_execution_means_nothing(spawn: Spawn) -> None:
-    stream, _ = spawn()
+    stream = spawn().stream
     assert talk(stream, Cancel(), OPEN, Close()) == [Ready(), Closed(errors=())]
 
 
@@ -130,15 +117,11 @@ def test_a_cancellation_without_execution_means_nothing(spawn: Spawn) -> None:
         ),
     ],
 )
-def test_a_broken_package_ends_it_with_one_line(
-    spawn: Spawn, tmp_path: Path, source: str, reason: str
-) -> None:
+def test_a_broken_package_ends_it_with_one_line(tmp_path: Path, source: str, reason: str) -> None:
     (tmp_path / "broken.py").write_text(source)
-    _, process = spawn("--path", str(tmp_path), "--package", "broken")
-    _, stderr = process.communicate(timeout=10)
-    assert process.returncode == EXIT_PACKAGE
     place = f"…/{tmp_path.name}/broken.py"
-    assert stderr == f"isolane.runner: package broken cannot be imported: {place}:{reason}\n"
+    error = refusal("--path", str(tmp_path), "--package", "broken")
+    assert error == f"package broken cannot be imported: {place}:{reason}"
 
 
 @pytest.mark.parametrize(
@@ -150,15 +133,12 @@ def test_a_broken_package_ends_it_with_one_line(
     ],
 )
 def test_a_broken_entry_point_ends_it_with_one_line(
-    spawn: Spawn, tmp_path: Path, value: str, reason: str
+    tmp_path: Path, value: str, reason: str
 ) -> None:
     install(tmp_path, value)
     (tmp_path / "leaving.py").write_text("raise SystemExit(1)")
-    _, process = spawn("--path", str(tmp_path))
-    _, stderr = process.communicate(timeout=10)
-    assert process.returncode == EXIT_PACKAGE
     named = f"entry point plug = {value} cannot be imported: {reason}"
-    assert stderr == f"isolane.runner: {named}\n".format(folder=tmp_path.name)
+    assert refusal("--path", str(tmp_path)) == named.format(folder=tmp_path.name)
 
 
 @pytest.mark.parametrize("value", ["plugged", "plugged:plug"])
@@ -166,7 +146,7 @@ def test_entry_points_are_loaded_with_the_version_of_what_they_came_with(
     spawn: Spawn, tmp_path: Path, value: str
 ) -> None:
     install(tmp_path, value)
-    stream, _ = spawn("--path", str(tmp_path))
+    stream = spawn("--path", str(tmp_path)).stream
     (catalogue,) = talk(stream, Describe())
     assert isinstance(catalogue, NodeCatalogue)
     assert "plug.in" in [node.name for node in catalogue.nodes]
@@ -186,32 +166,52 @@ def install(folder: Path, value: str) -> None:
     (info / "entry_points.txt").write_text(f"[isolane.nodes]\nplug = {value}\n")
 
 
+def test_a_package_that_is_imported_after_the_fork_is_told_like_any_other(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    install(tmp_path, "plugged")
+    runner = spawn("--path", str(tmp_path), "--package", "plugged", "--late", "package plugged")
+    (catalogue,) = talk(runner.stream, Describe())
+    assert isinstance(catalogue, NodeCatalogue)
+    assert "plug.in" in [node.name for node in catalogue.nodes]
+
+
+def test_one_that_cannot_be_imported_then_ends_the_runner_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import nowhere")
+    late = ("--path", str(tmp_path), "--package", "broken", "--late", "package broken")
+    with bare_zygote(*late) as zygote:
+        assert "versions" in zygote.hello()
+        runner = zygote.fork(tmp_path)
+        assert runner.wait() == EXIT_PACKAGE
+        runner.close()
+        zygote.process.kill()
+        assert zygote.process.stderr is not None
+        said = zygote.process.stderr.read()
+    assert said.startswith("isolane.runner: package broken cannot be imported: ")
+    assert said.count("\n") == 1
+
+
 def test_it_ends_with_its_worker_although_a_step_blocks(spawn: Spawn, tmp_path: Path) -> None:
     pid_file = tmp_path / "pids"
-    arguments = ("--path", ROOT, "--package", "tests.nodes")
-    stream, process = spawn(*arguments, start_new_session=True)
-    stream.send(OPEN)
-    stream.send(a_run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)}))
+    runner = spawn(*TESTS)
+    runner.stream.send(OPEN)
+    runner.stream.send(a_run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)}))
     wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     own, grandchild = map(int, pid_file.read_text().split())
-    assert own == process.pid
-    stream.close()
-    process.wait(2)
+    assert own == runner.pid
+    runner.stream.close()
+    wait_until(runner.ended, timeout=2)
     wait_until(lambda: is_gone(grandchild), timeout=2)
 
 
-@pytest.mark.parametrize("lead", [True, False])
-def test_a_process_that_left_its_session_ends_with_the_worker(
-    spawn: Spawn, tmp_path: Path, lead: bool
-) -> None:
+def test_a_process_that_left_its_session_ends_with_the_worker(spawn: Spawn, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    arguments = ("--path", ROOT, "--package", "tests.nodes")
-    stream, process = spawn(*arguments, start_new_session=lead)
-    stream.send(OPEN)
-    stream.send(a_run("test.daemonize", {"pid_file": str(pid_file), "seconds": 60}))
+    runner = spawn(*TESTS)
+    runner.stream.send(OPEN)
+    runner.stream.send(a_run("test.daemonize", {"pid_file": str(pid_file), "seconds": 60}))
     wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
-    stream.close()
-    process.wait(2)
+    runner.stream.close()
+    wait_until(runner.ended, timeout=2)
     wait_until(lambda: is_gone(int(pid_file.read_text())), timeout=2)
 
 
@@ -219,19 +219,10 @@ def test_a_process_that_left_its_session_is_ended_by_the_runner_itself(
     spawn: Spawn, tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "pid"
-    stream, process = spawn("--path", ROOT, "--package", "tests.nodes")
-    _, result = talk(stream, OPEN, a_run("test.daemonize", {"pid_file": str(pid_file)}))
+    runner = spawn(*TESTS)
+    _, result = talk(runner.stream, OPEN, a_run("test.daemonize", {"pid_file": str(pid_file)}))
     assert isinstance(result, StepResult)
     assert result.status == "succeeded"
-    assert talk(stream, Close()) == [Closed(errors=("a process was left running",))]
+    assert talk(runner.stream, Close()) == [Closed(errors=("a process was left running",))]
     assert is_gone(int(pid_file.read_text()))
-    assert process.poll() is None
-
-
-def test_it_spares_a_group_that_it_does_not_lead(spawn: Spawn) -> None:
-    """Its group is that of this very test."""
-    stream, process = spawn()
-    stream.send(OPEN)
-    assert stream.receive(10) == Ready()
-    stream.close()
-    assert process.wait(2) == 0
+    assert not runner.ended()

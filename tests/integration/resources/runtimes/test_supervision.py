@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import COSTS_MAX, HEADER, VERSION, Cost, Log, Progress, encode
 from isolane.results import Code, StepResult
 from resources.runtimes.shared import SharedBackend, SharedRuntime
@@ -55,7 +55,7 @@ def test_a_flood_is_cut_per_attempt(driver: Driver) -> None:
 
 
 def test_a_run_with_a_limit_of_output_is_cut_there(backend: SharedBackend) -> None:
-    runtime = backend.start(a_placement(), identity=ACME, limits=Limits(output_kb=1))
+    runtime = backend.start(a_placement(), identity=ACME, limits=RunLimits(output_kb=1))
     try:
         runtime.open()
         limited = Driver(runtime)

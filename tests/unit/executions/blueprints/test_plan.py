@@ -7,7 +7,7 @@ import pytest
 
 from executions.blueprints.errors import InvalidBlueprint
 from executions.blueprints.plan import FailureMode, Guarantee, Plan, PlannedStep, plan, plan_of
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 
 FULL: dict[str, Any] = {
     "name": "full",
@@ -50,7 +50,7 @@ def test_every_field_arrives() -> None:
     assert (planned.timeout_s, planned.express, planned.isolation) == (172800.0, True, "process")
     assert planned.outputs == {"total": "${steps.pay.total}"}
     assert planned.budget == {"eur": Decimal("0.1"), "tokens": Decimal(20000)}
-    assert planned.limits == Limits(cpu=1.0, ram_mb=256, processes=16, output_kb=64)
+    assert planned.limits == RunLimits(cpu=1.0, ram_mb=256, processes=16, output_kb=64)
     assert type(planned.limits.ram_mb) is int
     assert planned.labels == {"team": "billing"}
     assert planned.sensitive_inputs == {"card"}

@@ -6,7 +6,7 @@ import pytest
 
 from executions.states import ExecutionState, StepState
 from foundation.errors import InvalidInput
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Log, Progress, Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import OnFrame
@@ -44,9 +44,9 @@ def test_who_submitted_it_and_the_request_are_known_to_the_steps() -> None:
 
 def test_the_stricter_of_the_commands_limits_and_the_blueprints_counts() -> None:
     trial = Trial({"n": succeeds({})}, {"uses": "n"}, limits={"ram_mb": 128, "output_kb": 64})
-    trial.run(limits=Limits(ram_mb=512, output_kb=8))
+    trial.run(limits=RunLimits(ram_mb=512, output_kb=8))
     assert [runtime.limits for runtime in trial.backend.runtimes] == [
-        Limits(ram_mb=128, output_kb=8)
+        RunLimits(ram_mb=128, output_kb=8)
     ]
 
 

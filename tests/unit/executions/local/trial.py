@@ -9,7 +9,7 @@ from executions.local.listener import Clock
 from executions.local.run import LocalRun, LocalStep
 from executions.semantics.approval_reply import ApprovalReply
 from executions.states import StepState
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
 from resources.runtimes.base import UNLIMITED, OnFrame
@@ -74,7 +74,7 @@ class Trial:
         self.backend = StubBackend(level="shared", script=script)
         self.clock, self.events, self.cancelled = FakeClock(), Recorder(), threading.Event()
 
-    def run(self, seed: int = 7, limits: Limits = UNLIMITED) -> LocalRun:
+    def run(self, seed: int = 7, limits: RunLimits = UNLIMITED) -> LocalRun:
         return LocalEngine(
             self.document,
             self.inputs,

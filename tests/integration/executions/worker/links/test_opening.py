@@ -4,7 +4,7 @@ import pytest
 
 from executions.worker.boot import WorkerBoot
 from executions.worker.links.runner import LinkRunner
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.placement import Placement
 from tenants.scope import TenantRef
 from tenants.services.tenants import update_tenant
@@ -14,7 +14,7 @@ from tests.integration.executions.worker.driving import drive, run_link
 pytestmark = pytest.mark.usefixtures("neighbour", "broker")
 
 
-def limits_given(boot: WorkerBoot, placement: Placement) -> list[Limits]:
+def limits_given(boot: WorkerBoot, placement: Placement) -> list[RunLimits]:
     return [
         runtime.limits
         for runtime in backend_of(boot).runtimes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.runtimes.cgroups.detection import find_cgroups
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.names import own_stem
@@ -45,7 +45,7 @@ def machine_cgroups() -> Cgroups:
 @pytest.fixture
 def cgroups(machine_cgroups: Cgroups) -> Iterator[Cgroups]:
     """The same; no group of this process may be left at the end of the test."""
-    probe = machine_cgroups.create(Limits())
+    probe = machine_cgroups.create(RunLimits())
     bases = [directory.parent for directory in directories_of(probe)]
     probe.remove()
     yield machine_cgroups

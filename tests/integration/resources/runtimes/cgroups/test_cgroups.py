@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from isolane.results import Code
 from resources.runtimes.cgroups import files
 from resources.runtimes.cgroups.group import RunGroup
@@ -18,7 +18,7 @@ from tests.integration.resources.runtimes.cgroups.conftest import Start, directo
 from tests.integration.resources.runtimes.conftest import is_gone
 from tests.waiting import wait_for
 
-LIMITS = Limits(cpu=1, ram_mb=64, processes=20)
+LIMITS = RunLimits(cpu=1, ram_mb=64, processes=20)
 WAIT = "sys.stdin.read()"
 RAM_BOMB = "held = b'x' * (200 << 20)"
 # Some of them outside of the session and the process group, none of them willing to end.
@@ -54,9 +54,9 @@ print(time.monotonic() - begin, flush=True)
 """
 WORKER = """
 import os, sys
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.runtimes.cgroups.detection import find_cgroups
-group = find_cgroups().cgroups.create(Limits(ram_mb=64))
+group = find_cgroups().cgroups.create(RunLimits(ram_mb=64))
 print(*[os.readlink(f"/proc/self/fd/{each}") for each in group.join_fds()], flush=True)
 sys.stdin.read()
 """
@@ -122,7 +122,7 @@ def test_processor_time_and_memory_are_measured(group: RunGroup, start: Start) -
 
 
 def test_processor_time_is_limited(cgroups: Cgroups, start: Start) -> None:
-    group = cgroups.create(Limits(cpu=0.25))
+    group = cgroups.create(RunLimits(cpu=0.25))
     program = start(group, BURN)
     took = float(output_line(program))
     end(program)

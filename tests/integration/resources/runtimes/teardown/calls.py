@@ -16,7 +16,7 @@ import resources.runtimes
 
 INSIDE = str(Path(resources.runtimes.__file__).parent)
 # Modules of built-in functions, and types of built-in objects, behind which there is a system.
-SYSTEM = ("posix", "fcntl", "select", "_socket", "_posixsubprocess", "signal", "_io")
+SYSTEM = ("posix", "fcntl", "select", "_socket", "socket", "_posixsubprocess", "_signal", "_io")
 # Python's own means of saying what is done in which order, and of telling it.
 MEANS = (
     "contextlib",

@@ -3,17 +3,19 @@
 import os
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from isolane.protocol import Closed, Ready
 from isolane.stream import Stream
-from resources.runtimes import folder
-from resources.runtimes.child import RunnerProcess
+from resources.runtimes import folder, shared
 from resources.runtimes.folder import PREFIX
 from resources.runtimes.shared import SharedBackend, SharedRuntime
+from resources.runtimes.zygote import ForkedProcess, Zygote, ZygoteOptions, ZygoteProcess
 from tests.placements import ACME, a_placement
 
 PLACEMENT = a_placement()
@@ -21,35 +23,54 @@ SIZE = 2
 FEW = 25  # entries, up to which a folder is emptied by the worker itself
 
 
+class SleepingProcess(ZygoteProcess):
+    """The parent of one runner: it only reaps it, and only when the worker has released it."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def forget_one(self) -> None:
+        """Reap the runner."""
+        self._process.wait()
+
+    def stderr_text(self) -> str:
+        """Return nothing: it wrote nothing."""
+        return ""
+
+
+class SleepingZygote(Zygote):
+    """Starts `sleep` in place of runners, and keeps the far ends of their streams."""
+
+    def __init__(self) -> None:
+        super().__init__(ZygoteOptions())
+        self.ends: list[socket.socket] = []
+        self.pids: list[int] = []
+
+    def fork(self, request: dict[str, Any], descriptors: Sequence[int]) -> ForkedProcess:
+        """Start one."""
+        folder = request["folder"]
+        process = subprocess.Popen(
+            ["sleep", "60"], start_new_session=True, cwd=folder, env={"HOME": folder}
+        )
+        self.pids.append(process.pid)
+        self.ends.append(socket.socket(fileno=os.dup(descriptors[0])))
+        return ForkedProcess(process.pid, os.pidfd_open(process.pid), SleepingProcess(process))
+
+
 class Pool:
     """A backend, the far ends of its runners, and what it has of the machine."""
 
     def __init__(self, temporary: Path, patch: pytest.MonkeyPatch) -> None:
         self.temporary = temporary
-        self._ends: list[socket.socket] = []
-        self._pids: list[int] = []
-        pool = self
-
-        def spawn(
-            child: RunnerProcess, sock: socket.socket, options: list[str]
-        ) -> "subprocess.Popen[bytes]":
-            process = subprocess.Popen(
-                ["sleep", "60"],
-                start_new_session=True,
-                cwd=child._folder.path,
-                env=child._environment(),
-            )
-            pool._pids.append(process.pid)
-            pool._ends.append(sock.dup())
-            return process
-
-        patch.setattr(RunnerProcess, "_spawn", spawn)
+        zygote = self._zygote = SleepingZygote()
+        patch.setattr(shared, "share_zygote", lambda options: zygote)
+        patch.setattr(shared, "release_zygote", Zygote.stop)
         # The number of files decides which process empties a folder, never the time; a few files must be enough.
         patch.setattr(folder, "_FEW_SECONDS", 60.0)
         patch.setattr(folder, "_FEW_ENTRIES", FEW)
         # Other processes of the machine are none of a test's business, and looking at all of them takes long.
-        patch.setattr(psutil, "pids", lambda: [os.getpid(), *pool._pids])
-        patch.setattr(psutil, "_ppid_map", lambda: dict.fromkeys(pool._pids, os.getpid()))
+        patch.setattr(psutil, "pids", lambda: [os.getpid(), *zygote.pids])
+        patch.setattr(psutil, "_ppid_map", lambda: dict.fromkeys(zygote.pids, os.getpid()))
         self.backend = SharedBackend(level="shared", size=SIZE)
         first = self.start()  # the watchdog is there from now on
         first.kill()
@@ -68,7 +89,7 @@ class Pool:
     @property
     def last_end(self) -> socket.socket:
         """Return the runner's end of the last stream."""
-        return self._ends[-1]
+        return self._zygote.ends[-1]
 
     def will_answer(self, *errors: str) -> None:
         """Let the last runner report its teardown with these errors."""
@@ -84,9 +105,9 @@ class Pool:
         for _, child in self.backend._pool.idle:
             child.dispose()
         self.backend._pool.idle.clear()
-        for end in self._ends:
+        for end in self._zygote.ends:
             end.close()
-        self._ends.clear()
+        self._zygote.ends.clear()
         self.backend._folders._kept.clear()  # without waiting for the time of the next try
         self.backend.sweep()
 
@@ -103,8 +124,9 @@ class Pool:
 
     def _living(self) -> list[int]:
         """Not even dead and unnoticed."""
-        self._pids = [pid for pid in self._pids if Path(f"/proc/{pid}").exists()]
-        return self._pids
+        pids = self._zygote.pids
+        pids[:] = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        return pids
 
 
 def _descriptors() -> int:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.runtimes.cgroups.detection import CgroupFinding, find_cgroups
 from resources.runtimes.cgroups.names import WORKER_LEAF
 from resources.runtimes.cgroups.tree import Cgroups
@@ -41,7 +41,7 @@ def test_a_second_worker_that_starts_in_the_leaf_uses_the_same_unit(kernel: Kern
     unit = kernel.mount_v2("/isolane.service", members=[ME])
     found(kernel)
     (kernel.process / "cgroup").write_text(f"0::/isolane.service/{WORKER_LEAF}\n")
-    group = found(kernel).create(Limits(ram_mb=1))
+    group = found(kernel).create(RunLimits(ram_mb=1))
     assert isinstance(group, V2Group)
     assert len([path for path in unit.iterdir() if path.is_dir()]) == 2
     assert not [path for path in (unit / WORKER_LEAF).iterdir() if path.is_dir()]
@@ -110,14 +110,14 @@ def test_v1_is_used_below_the_own_group_of_each_hierarchy(kernel: Kernel) -> Non
     cgroups = found(kernel)
     assert cgroups.kept == ALL
     assert groups_below(kernel.root) == []
-    assert isinstance(cgroups.create(Limits(processes=1)), V1Group)
+    assert isinstance(cgroups.create(RunLimits(processes=1)), V1Group)
     assert all(len(groups_below(directory)) == 1 for directory in own.values())
 
 
 def test_v1_is_used_where_v2_has_no_controllers(kernel: Kernel) -> None:
     kernel.mount_v2("/", controllers="hugetlb", members=[ME])
     kernel.mount_v1("/", hierarchies=V1_MOUNTS)
-    assert isinstance(found(kernel).create(Limits()), V1Group)
+    assert isinstance(found(kernel).create(RunLimits()), V1Group)
 
 
 def test_controllers_of_v1_that_are_mounted_together_share_a_group(kernel: Kernel) -> None:
@@ -126,7 +126,7 @@ def test_controllers_of_v1_that_are_mounted_together_share_a_group(kernel: Kerne
     assert finding.cgroups is not None
     assert finding.cgroups.kept == {"ram_mb", "cpu"}
     assert finding.reason == "no hierarchy of pids is mounted"
-    assert len(finding.cgroups.create(Limits()).join_fds()) == len(own)
+    assert len(finding.cgroups.create(RunLimits()).join_fds()) == len(own)
 
 
 def test_a_hierarchy_of_v1_that_is_not_writable_is_left_out(kernel: Kernel) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.limits import Limits, Usage
+from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.cgroups.detection import find_cgroups
@@ -15,7 +15,7 @@ from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from tests.unit.resources.runtimes.cgroups.kernel import Kernel
 
-LIMITS = Limits(cpu=0.5, ram_mb=64, processes=20, disk_mb=9, open_files=9)
+LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=20, disk_mb=9, open_files=9)
 V1_MOUNTS = ("memory", "pids", "cpu", "cpuacct")
 RUN = "isolane-[0-9]*-1"
 
@@ -78,12 +78,12 @@ def test_v1_writes_its_limits(v1: Machine) -> None:
 
 
 def test_without_limits_the_kernel_keeps_its_defaults(machine: Machine) -> None:
-    machine.cgroups.create(Limits())
+    machine.cgroups.create(RunLimits())
     assert machine.values("pids.max") == ["max"]
 
 
 def test_a_tiny_share_is_the_least_that_the_kernel_takes(v2: Machine) -> None:
-    v2.cgroups.create(Limits(cpu=0.001))
+    v2.cgroups.create(RunLimits(cpu=0.001))
     assert v2.values("cpu.max") == ["1000 100000"]
 
 

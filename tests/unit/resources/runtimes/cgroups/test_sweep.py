@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isolane.limits import Limits
+from isolane.limits import RunLimits
 from resources.runtimes.cgroups.detection import find_cgroups
 from resources.runtimes.cgroups.names import WORKER_LEAF, is_of_dead_worker, own_stem
 from tests.unit.resources.runtimes.cgroups.kernel import Kernel, groups_below
@@ -25,7 +25,7 @@ def test_only_groups_of_dead_workers_are_removed(kernel: Kernel, dead: int) -> N
     unit = kernel.mount_v2("/isolane.service", members=[os.getpid()])
     cgroups = find_cgroups(kernel.process).cgroups
     assert cgroups is not None
-    cgroups.create(Limits())
+    cgroups.create(RunLimits())
     kept = [WORKER_LEAF, f"{own_stem()}-1", f"{own_stem()}-7", "isolane-x", f"other-{dead}-5-1"]
     for name in [*kept[2:], f"isolane-{dead}-5-1", f"isolane-{os.getpid()}-5-12"]:
         (unit / name).mkdir()

@@ -12,7 +12,7 @@ def _never() -> bool:
     return False
 
 
-class Guard:
+class OutputLock:
     """One lock for all captured output; `busy` is true if the calling thread is just sending."""
 
     def __init__(self, busy: Callable[[], bool] = _never) -> None:

@@ -1,0 +1,259 @@
+"""`python -m tests.integration.resources.runtimes.process.host`: attacks sandboxes of its own, and prints what came of it.
+
+It reads the names of probes and attacks, and of a wall to leave out, as JSON. A neighbour of another tenant works all the
+time, and after the attacks further runs must be as ever.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from isolane.limits import RunLimits
+from isolane.protocol import Run
+from isolane.results import StepResult
+from isolane.sandbox.spec import Wall
+from resources.runtimes.base import RunIdentity
+from resources.runtimes.process import ProcessBackend
+from resources.runtimes.sandbox import ALL_WALLS
+from tests.placements import a_placement
+
+NODES = "tests.integration.resources.runtimes.process.hostile_nodes"
+LIMITS = RunLimits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
+SPECIAL = {
+    "ram_of_files": replace(LIMITS, disk_mb=1024),
+    "burn_processor_time": replace(LIMITS, cpu=0.5, seconds=2.0),
+    "burn_processor_time_and_ignore_the_signal": replace(LIMITS, cpu=0.5, seconds=2.0),
+}
+SECONDS = {  # until the deadline, for attacks that only that ends
+    "fork_bomb": 0.7,
+    "stop_itself": 0.5,
+    "write_half_a_frame": 0.5,
+    "close_the_stream": 1.0,
+    "burn_processor_time": 1.6,
+    "burn_processor_time_and_ignore_the_signal": 4.0,
+}
+LONG = 20.0
+ROOT = Path(__file__).parents[5]
+AT_ONCE = 4
+SECRET = "the platform's secret"
+TENANTS = {"acme": 1, "globex": 2}
+
+
+class Sandboxes:
+    """Runs single steps, each in a new sandbox."""
+
+    def __init__(self, backend: ProcessBackend) -> None:
+        self._backend = backend
+
+    def run(
+        self,
+        uses: str,
+        parameters: dict[str, Any],
+        *,
+        tenant: str = "acme",
+        limits: RunLimits = LIMITS,
+        seconds: float = LONG,
+        cancelled: threading.Event | None = None,
+    ) -> dict[str, Any]:
+        """Return the result, and what the run used."""
+        frames: list[Any] = []
+        placement = a_placement(f"{tenant} {uses} {parameters}", tenant_id=TENANTS[tenant])
+        runtime = self._backend.start(placement, identity=RunIdentity(tenant=tenant), limits=limits)
+        try:
+            runtime.open()
+            result = runtime.run(
+                _run(uses, parameters, seconds),
+                deadline=time.monotonic() + seconds,
+                cancelled=cancelled or threading.Event(),
+                on_frame=frames.append,
+            )
+        finally:
+            runtime.close(5)
+        return _told(result) | {"cpu_seconds": runtime.usage.cpu_seconds, "frames": len(frames)}
+
+    def attack(self, name: str) -> dict[str, Any]:
+        """Attack, then let the other tenant run."""
+        told = self.run(
+            "hostile.attack",
+            {"name": name},
+            limits=SPECIAL.get(name, LIMITS),
+            seconds=SECONDS.get(name, LONG),
+        )
+        after = self.run("hostile.descriptors", {}, tenant="globex")
+        return told | {"after": after["status"]}
+
+
+def _run(uses: str, parameters: dict[str, Any], seconds: float) -> Run:
+    return Run(
+        step="attack",
+        uses=uses,
+        parameters=parameters,
+        variables={},
+        attempt=0,
+        seed=7,
+        timeout_s=seconds,
+        idempotency_key="key",
+    )
+
+
+def _told(result: StepResult) -> dict[str, Any]:
+    return {
+        "status": result.status,
+        "code": result.code,
+        "message": result.message,
+        "cause": result.cause,
+        "output": result.output,
+    }
+
+
+@contextlib.contextmanager
+def surroundings(home: Path) -> Iterator[dict[str, Any]]:
+    """Make what no sandbox may reach, open to every user of the machine."""
+    with contextlib.ExitStack() as stack:
+        servers = {
+            "tcp": stack.enter_context(_bound(socket.AF_INET, ("127.0.0.1", 0))),
+            "udp": stack.enter_context(_bound(socket.AF_INET, ("127.0.0.1", 0), socket.SOCK_DGRAM)),
+            "unix": stack.enter_context(_bound(socket.AF_UNIX, str(home / "platform.sock"))),
+            "abstract": stack.enter_context(_bound(socket.AF_UNIX, f"\0isolane-{os.getpid()}")),
+        }
+        (home / "platform.sock").chmod(0o777)
+        heard: list[str] = []
+        for name, server in servers.items():
+            threading.Thread(target=_serve, args=(name, server, heard), daemon=True).start()
+        for folder in (home / "nodes" / ".isolane", home / "isolane-runtime-other"):
+            folder.mkdir(parents=True)
+            (folder / "secret").write_text(SECRET)
+        yield {
+            "tcp": servers["tcp"].getsockname()[1],
+            "udp": servers["udp"].getsockname()[1],
+            "unix": str(home / "platform.sock"),
+            "abstract": f"isolane-{os.getpid()}",
+            "secret": str(home / "nodes" / ".isolane" / "secret"),
+            "other_run": str(home / "isolane-runtime-other" / "secret"),
+            "source": str(ROOT / "manage.py"),
+            "worker": os.getpid(),
+            "processes": LIMITS.processes,
+            "open_files": LIMITS.open_files,
+            "heard": heard,
+        }
+
+
+def _bound(family: int, address: Any, kind: int = socket.SOCK_STREAM) -> socket.socket:
+    sock = socket.socket(family, kind)
+    sock.bind(address)
+    if kind == socket.SOCK_STREAM:
+        sock.listen()
+    return sock
+
+
+def _serve(name: str, server: socket.socket, heard: list[str]) -> None:
+    """Answer whoever comes, and note it."""
+    with contextlib.suppress(OSError):
+        while True:
+            if server.type == socket.SOCK_DGRAM:
+                _, peer = server.recvfrom(64)
+                server.sendto(b"welcome", peer)
+            else:
+                client, _ = server.accept()
+                client.send(b"welcome")
+                client.close()
+            heard.append(name)
+
+
+class Neighbour:
+    """Another tenant's run, as long as the attacks last."""
+
+    def __init__(self, sandboxes: Sandboxes) -> None:
+        self._cancelled = threading.Event()
+        self._pool = ThreadPoolExecutor(1)
+        self._told = self._pool.submit(
+            sandboxes.run,
+            "hostile.neighbour",
+            {"token": "mine"},
+            tenant="globex",
+            seconds=60,
+            cancelled=self._cancelled,
+        )
+
+    def end(self) -> dict[str, Any]:
+        """Let it end, and return how it did."""
+        self._cancelled.set()
+        with self._pool:
+            return self._told.result()
+
+
+def report(asked: dict[str, Any], home: Path) -> dict[str, Any]:
+    """Do all that was asked, and return what came of it."""
+    with surroundings(home) as facts:
+        heard = facts.pop("heard")
+        backend = _backend(asked.get("without"), home / "nodes")
+        sandboxes = Sandboxes(backend)
+        descriptors = sandboxes.run("hostile.descriptors", {})
+        neighbour = Neighbour(sandboxes)
+        probing = {"names": asked["probes"], "facts": facts}
+        probes = sandboxes.run("hostile.probe", probing)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            attacks = dict(
+                zip(asked["attacks"], pool.map(sandboxes.attack, asked["attacks"]), strict=True)
+            )
+        cgroups = backend.cgroups.cgroups
+        told = {
+            "probes": probes,
+            "attacks": attacks,
+            "descriptors": descriptors["output"],
+            "neighbour": neighbour.end(),
+            "heard": heard,
+            "counted": sorted(cgroups.kept) if cgroups else [],
+            "left": _left(backend.zygote.pid),
+        }
+        backend.stop()
+        return told
+
+
+def _backend(without: str | None, nodes: Path) -> ProcessBackend:
+    class Weakened(ProcessBackend):
+        walls = ALL_WALLS - ({Wall(without)} if without else set())
+
+    backend = Weakened(
+        level="process",
+        size=AT_ONCE + 2,
+        packages=[NODES],
+        paths=[nodes],
+        hidden=[nodes / ".isolane"],
+    )
+    found = backend.availability()
+    assert found.ok, found.reason
+    return backend
+
+
+def _left(zygote: int | None) -> list[str]:
+    """Return the processes below this one that are not the zygote; those of sandboxes are below that."""
+    return [
+        f"{process.pid} {process.name()}"
+        for process in psutil.Process().children(recursive=True)
+        if process.pid != zygote
+    ]
+
+
+def main() -> None:
+    """Read, attack, print."""
+    asked = json.load(sys.stdin)
+    with tempfile.TemporaryDirectory(prefix="hostile-") as home:
+        Path(home).chmod(0o755)
+        json.dump(report(asked, Path(home)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
