@@ -9,12 +9,13 @@ Failure: without prctl or /proc only direct children are seen; the rest is left 
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
 import time
 from pathlib import Path
+
+from isolane.c_library import c_library
 
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 1.0  # for processes that start others faster than they are killed
@@ -26,7 +27,7 @@ def adopt_orphans() -> bool:
     if not sys.platform.startswith("linux"):
         return False
     try:
-        prctl = ctypes.CDLL(None).prctl
+        prctl = c_library().prctl
     except (OSError, AttributeError):
         return False
     return bool(prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
