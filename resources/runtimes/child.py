@@ -17,7 +17,7 @@ import time
 from isolane.limits import Usage
 from resources.runtimes.faults import reported
 from resources.runtimes.folder import RuntimeFolder
-from resources.runtimes.process_usage import reset_peak, used_by
+from resources.runtimes.process_usage import reset_peak, resident_mb, used_by
 from resources.runtimes.runner import END_SECONDS, Runner
 from resources.runtimes.runner_processes import end_runner_descendants, end_strays
 from resources.runtimes.watchdog import Watchdog
@@ -33,6 +33,7 @@ class RunnerProcess(Runner):
         self._is_lost = False
         self._used_before = Usage()
         self.runs = 0
+        self._first_ram_mb = 0.0  # when it began its first run
         self._watched_at = time.monotonic()
         with contextlib.ExitStack() as undo:
             self._folder = RuntimeFolder()
@@ -51,6 +52,8 @@ class RunnerProcess(Runner):
     def begin_run(self) -> None:
         """Count from now on what an execution uses."""
         self.runs += 1
+        if self.runs == 1:
+            self._first_ram_mb = resident_mb(self.pid)
         self._used_before = used_by(self.pid)
         reset_peak(self.pid)
 
@@ -59,6 +62,10 @@ class RunnerProcess(Runner):
         used = used_by(self.pid)
         seconds = max(used.cpu_seconds - self._used_before.cpu_seconds, 0.0)
         return Usage(cpu_seconds=seconds, peak_ram_mb=used.peak_ram_mb)
+
+    def growth_mb(self) -> float:
+        """Return by how much its RAM has grown since it began its first run."""
+        return resident_mb(self.pid) - self._first_ram_mb
 
     # --- its end
     def dispose(self) -> bool:

@@ -19,6 +19,9 @@ from resources.runtimes.child import RunnerProcess
 from resources.runtimes.faults import reported
 
 _KEPT = 2  # runners for each that may be busy
+# What steps leave in Python's own state adds up; a new runner costs milliseconds.
+RUNS_MAX = 1000
+GROWTH_MAX_MB = 256
 logger = logging.getLogger(__name__)
 
 
@@ -71,8 +74,8 @@ class RunnerPool:
             self._dispose([child])
 
     def is_reusable(self, child: RunnerProcess) -> bool:
-        """Empty its folder; true if the next run finds nothing of the last one."""
-        return child.wipe()
+        """Empty its folder; true if the next run finds nothing of the last one, and it has not served for too long."""
+        return not _is_worn(child) and child.wipe()
 
     def end_retired(self) -> None:
         """Dispose of the retired runners again."""
@@ -126,3 +129,7 @@ class RunnerPool:
         logger.error("%d dead runtimes were not given back", len(dead), extra=extra)
         self.busy -= dead
         self.retired |= dead  # for the sweep: by then their streams are no longer used
+
+
+def _is_worn(child: RunnerProcess) -> bool:
+    return child.runs >= RUNS_MAX or child.growth_mb() > GROWTH_MAX_MB

@@ -9,7 +9,8 @@ import pytest
 
 from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
-from resources.runtimes.base import PoolExhaustedError, RunIdentity, RuntimeStartError
+from resources.runtimes import pool
+from resources.runtimes.base import RunIdentity
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import (
     Driver,
@@ -65,24 +66,6 @@ def test_what_a_step_changed_in_the_process_is_set_back_for_the_next_run(start: 
     assert driver.output("restless.look") == before
     driver.output("test.speak")
     assert driver.frames[0] == Log(step="pay", level="info", message="printed")
-
-
-def test_that_a_step_was_handed_an_open_handle_is_heard_with_its_result(
-    backend: SharedBackend,
-) -> None:
-    heard: list[Resource] = []
-    runtime = backend.start(PLACEMENT, identity=ACME, grants=[CHAT], on_resource=heard.append)
-    runtime.open()
-    driver = Driver(runtime)
-    for step in ("one", "two", "two"):
-        driver.output("restless.use", step=step)
-    assert runtime.close(5) == ()
-    assert [(frame.event, frame.name, frame.step) for frame in heard] == [
-        ("allocated", "chat", "one"),
-        ("reused", "chat", "two"),
-        ("disposed", "chat", ""),
-    ]
-    assert len({frame.resource_id for frame in heard}) == 1
 
 
 @pytest.mark.parametrize(
@@ -180,14 +163,6 @@ def test_the_old_handle_cannot_kill_the_runner_of_another(start: Start) -> None:
     assert second.alive
 
 
-def test_callbacks_run_at_close_in_reverse_order(driver: Driver, tmp_path: Path) -> None:
-    file = tmp_path / "closed.txt"
-    driver.output("test.on_close", {"file": str(file)})
-    assert not file.exists()
-    assert driver.runtime.close(5) == ()
-    assert file.read_text().splitlines() == ["last registered", "first registered"]
-
-
 def test_a_failing_callback_is_reported_and_the_runner_not_used_again(
     start: Start, tmp_path: Path
 ) -> None:
@@ -216,45 +191,6 @@ def test_a_runner_with_leftovers_is_ended(start: Start, uses: str, error: str) -
         wait_until(lambda: is_gone(left))
 
 
-def test_a_process_that_left_its_session_is_ended_with_the_context(
-    start: Start, tmp_path: Path
-) -> None:
-    runtime, pid_file = start(), tmp_path / "pid"
-    Driver(runtime).output("test.daemonize", {"pid_file": str(pid_file)})
-    assert not is_gone(int(pid_file.read_text()))
-    assert runtime.close(5) == ("a process was left running",)
-    assert is_gone(int(pid_file.read_text()))
-    assert is_gone(runtime.pid)
-
-
-def test_kill_ends_a_process_that_left_its_session(start: Start, tmp_path: Path) -> None:
-    runtime, pid_file = start(), tmp_path / "pid"
-    Driver(runtime).output("test.daemonize", {"pid_file": str(pid_file)})
-    runtime.kill()
-    wait_until(lambda: is_gone(int(pid_file.read_text())))
-
-
-def test_a_teardown_that_hangs_is_cut(start: Start) -> None:
-    runtime = start()
-    Driver(runtime).output("test.hang_on_close")
-    (error,) = runtime.close(0.3)
-    assert "did not answer within 0.3 s" in error
-    assert is_gone(runtime.pid)
-
-
-def test_the_pool_has_a_size_and_a_closed_runtime_frees_its_place(
-    backend: SharedBackend, start: Start
-) -> None:
-    first, second = start(), start()
-    assert first.pid != second.pid
-    with pytest.raises(PoolExhaustedError, match="all 2 runtimes of level shared are in use"):
-        backend.start(PLACEMENT, identity=ACME)
-    second.kill()
-    assert not second.alive
-    second.close(5)
-    assert start().alive
-
-
 def test_an_idle_runner_that_died_is_replaced(start: Start) -> None:
     first = start()
     first.close(5)
@@ -263,12 +199,6 @@ def test_an_idle_runner_that_died_is_replaced(start: Start) -> None:
     second = start()
     assert second.pid != first.pid
     assert Driver(second).output("test.add", {"a": 1}) == 2
-
-
-def test_a_runtime_that_was_never_opened_goes_back(backend: SharedBackend, start: Start) -> None:
-    unopened = backend.start(PLACEMENT, identity=ACME)
-    assert unopened.close(5) == ()
-    assert Driver(start()).output("test.add", {"a": 1}) == 2
 
 
 def test_stop_ends_idle_and_busy_runners(backend: SharedBackend, start: Start) -> None:
@@ -282,23 +212,26 @@ def test_stop_ends_idle_and_busy_runners(backend: SharedBackend, start: Start) -
     assert Driver(busy).run("test.identity").code is Code.UNKNOWN_ERROR
 
 
-def test_a_package_that_cannot_be_imported_is_named() -> None:
-    backend = SharedBackend(level="shared", size=1, packages=["tests.nowhere"])
-    reason = "package tests.nowhere cannot be imported: ModuleNotFoundError"
-    with pytest.raises(RuntimeStartError, match=reason):
-        backend.describe()
-    with pytest.raises(RuntimeStartError, match=reason):
-        backend.start(PLACEMENT, identity=ACME)
-    backend.stop()
+def test_a_runner_is_replaced_after_so_many_runs(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "RUNS_MAX", 2)
+    first, second, third = (one_run(start) for _ in range(3))
+    assert (second == first, third == first) == (True, False)
+    assert is_gone(first)
 
 
-def test_packages_are_found_on_the_paths_given(tmp_path: Path) -> None:
-    source = (
-        "from isolane import node\n@node('own.one')\ndef one(ctx): return 1\n__version__ = '2.5'\n"
-    )
-    (tmp_path / "own_nodes.py").write_text(source)
-    backend = SharedBackend(level="shared", size=1, packages=["own_nodes"], paths=[tmp_path])
-    catalogue = backend.describe()
-    backend.stop()
-    assert "own.one" in {node.name for node in catalogue.nodes}
-    assert catalogue.packages["own_nodes"] == "2.5"
+def test_and_when_its_ram_has_grown(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "GROWTH_MAX_MB", 64)
+    pids = [one_run(start, keeps_mb=40) for _ in range(3)]
+    assert (pids[1] == pids[0], pids[2] == pids[0]) == (True, False)
+    assert is_gone(pids[0])
+    assert one_run(start, tenant_id="globex") not in pids
+
+
+def one_run(start: Start, *, tenant_id: str = "acme", keeps_mb: int = 0) -> int:
+    """Run one step that keeps so much, and return the runner that it ran in."""
+    runtime = start(tenant_id=tenant_id)
+    Driver(runtime).output("restless.keep", {"megabytes": keeps_mb})
+    assert runtime.close(5) == ()
+    return runtime.pid
