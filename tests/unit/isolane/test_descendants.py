@@ -3,7 +3,6 @@
 Nothing is ended here: that would take along what these tests themselves run on.
 """
 
-import ctypes
 import os
 import subprocess
 import sys

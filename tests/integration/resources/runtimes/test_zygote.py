@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ class Worker:
     """The backends of both levels, with a zygote of their own."""
 
     def __init__(self, folder: Path, *, packages: Sequence[str], paths: Sequence[Path]) -> None:
-        options = {"packages": packages, "paths": [folder, *paths]}
+        options: dict[str, Any] = {"packages": packages, "paths": [folder, *paths]}
         self.backends: dict[str, RuntimeBackend] = {
             "shared": SharedBackend(level="shared", size=4, **options),
             "process": ProcessBackend(level="process", size=4, **options),
@@ -310,7 +311,12 @@ def test_with_a_killed_worker_ends_all_that_it_had(
     wait_until(lambda: not sleepers(*times))
     wait_until(lambda: not list(tmp_path.glob(f"{PREFIX}*")))
     assert Path("/proc/self/mountinfo").read_text() == mounts
-    # Empty groups are removed by the next sweep of any worker.
-    if (found := find_cgroups().cgroups) is not None:
-        found.sweep()
-    assert cgroups(host.pid) == []
+    found = find_cgroups().cgroups
+
+    def is_swept() -> bool:
+        """Empty groups are removed by the next sweep of any worker."""
+        if found is not None:
+            found.sweep()
+        return cgroups(host.pid) == []
+
+    wait_until(is_swept)
