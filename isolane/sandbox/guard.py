@@ -72,6 +72,7 @@ class Guard:
             self._build(mapped)
             if Wall.CAPABILITIES in self._spec.walls:
                 drop_capabilities()  # the runner's, too: nothing below needs one
+            set_parent_death_signal(signal.SIGKILL)  # again: a change of user clears it
             set_dumpable(dumpable=False)  # before there is a step that could look into this process
             runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
             if runner == 0:

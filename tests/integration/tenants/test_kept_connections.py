@@ -125,7 +125,7 @@ def test_a_tenant_keeps_its_connection(acme: TenantRef, globex: TenantRef) -> No
 
 
 def test_the_number_of_plans_of_a_connection_is_bounded(acme: TenantRef, globex: TenantRef) -> None:
-    for number in range(PLACES * PLANS_MAX):
+    for number in range(2 * PLACES * PLANS_MAX):
         with elsewhere((acme, globex)[number % 2], number):
             where()
     counts = [count for count, _ in prepared()]

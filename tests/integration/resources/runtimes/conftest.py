@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import StepResult
-from resources.runtimes.base import RunIdentity, Runtime
+from resources.runtimes.base import RunIdentity, Runtime, RuntimeBackend
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.placements import a_placement
 
@@ -43,6 +44,16 @@ def is_gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+@cache
+def why_not(backend: Callable[..., RuntimeBackend]) -> str:
+    """Return why this machine does not give a level, empty if it does; without packages, which are no reason."""
+    bare = backend(level="tried", size=1)
+    try:
+        return bare.availability().reason
+    finally:
+        bare.stop()
 
 
 def sleepers(*times: str) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 from isolane.limits import RunLimits
 from isolane.protocol import Grant
 from resources.runtimes.base import OnResource, RunIdentity, Runtime, RuntimeBackend, ignore
-from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, number_of
+from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, number_of, why_not
 from tests.integration.resources.runtimes.contract.levels import LEVELS
 from tests.placements import a_placement
 
@@ -53,11 +53,10 @@ def backends() -> Iterator[dict[str, RuntimeBackend]]:
 @pytest.fixture
 def backend(level: str, backends: dict[str, RuntimeBackend]) -> RuntimeBackend:
     """The backend of this level, which other tests use as well; a level that the machine cannot give is skipped."""
+    if reason := why_not(LEVELS[level].build):
+        pytest.skip(f"the level {level} is not available: {reason}")
     if level not in backends:
         backends[level] = LEVELS[level].build(level=level, size=4, packages=NODES, tasks=TASKS)
-    availability = backends[level].availability()
-    if not availability.ok:
-        pytest.skip(f"the level {level} is not available: {availability.reason}")
     return backends[level]
 
 

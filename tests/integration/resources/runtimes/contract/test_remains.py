@@ -26,7 +26,7 @@ def machine() -> dict[str, set[str]]:
         "descriptors": {path.name for path in Path("/proc/self/fd").iterdir()},
         "folders": {path.name for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")},
         "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
-        "cgroups": {str(path) for path in cgroups()},
+        "cgroups": {str(path) for path in cgroups(os.getpid())},
     }
 
 
@@ -38,9 +38,9 @@ def namespaces(pid: str) -> list[str]:
     return found
 
 
-def cgroups() -> list[Path]:
-    """The groups that were made by this process, in all hierarchies."""
-    own = f"isolane-{os.getpid()}-"
+def cgroups(worker: int) -> list[Path]:
+    """The groups that were made by a process, in all hierarchies."""
+    own = f"isolane-{worker}-"
     return [
         Path(root, name)
         for root, names, _ in os.walk("/sys/fs/cgroup")  # what goes meanwhile is passed over
