@@ -38,7 +38,10 @@ def stage(
     names: Sequence[str], progress: Progress, *, profile: bool = False
 ) -> Iterator[LevelStage]:
     """Start everything; the same two workers run the runs of both levels."""
-    with running_servers(STATISTICS if profile else None) as (servers, supervisor), ExitStack() as stack:
+    with (
+        running_servers(STATISTICS if profile else None) as (servers, supervisor),
+        ExitStack() as stack,
+    ):
         logs, starts = servers.paths.logs, servers.paths.home / "starts"
         starts.mkdir()
         environ = {**clean(os.environ), **platform_environ(servers), **added(str(starts))}
