@@ -30,6 +30,8 @@ from orchestrator.cache_url import cache_url
 from orchestrator.processes import Process
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
+# Variables of other programs, whose files are for everybody: a sandbox needs them to check a server's certificate.
+_CERTIFICATES = ("CERT_FILE", "CERTS_FILE")
 REDIS_SCHEMES = ("redis", "rediss", "unix")
 # Of a run whose tenant's quota says nothing else.
 DEFAULT_LIMITS = RunLimits(
@@ -88,7 +90,11 @@ def home(environ: Mapping[str, str]) -> Path:
 
 def private_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files and folders of the platform that no sandbox may show, wherever they are."""
-    named = [value for name, value in sorted(environ.items()) if name.endswith("_FILE")]
+    named = [
+        value
+        for name, value in sorted(environ.items())
+        if name.endswith("_FILE") and not name.endswith(_CERTIFICATES)
+    ]
     paths = [str(home(environ)), environ.get("ISOLANE_SECRETS_DIR", ""), *named]
     return tuple(Path(path).absolute() for path in paths if path)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -62,9 +63,9 @@ class Customer:
 
 
 @contextmanager
-def running_customer(paths: EmbeddedPaths) -> Iterator[Customer]:
+def running_customer(paths: EmbeddedPaths, *, sockets: Path | None = None) -> Iterator[Customer]:
     """Start it beside the other servers of `paths`; stopped and removed at the end."""
-    server = CustomerPostgres(paths)
+    server = CustomerPostgres(paths, sockets=sockets)
     server.prepare()
     supervisor = Supervisor(paths.logs)
     try:

@@ -28,7 +28,7 @@ from isolane.protocol import NodeDescription, dump
 from isolane.results import StepResult
 from resources.placement import Placement
 from resources.runtimes.stub import Behaviour, StubBackend, succeeds
-from tenants.models import Quota
+from tenants.models import Quota, Tenant
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_schema
@@ -92,6 +92,12 @@ def set_quota(tenant: TenantRef, max_running: int) -> None:
     """Set the number of the tenant's runs that may hold a slot."""
     with platform_scope():
         Quota.objects.filter(tenant_id=tenant.id).update(max_running=max_running)
+
+
+def distrust(tenant: TenantRef) -> None:
+    """Let the tenant's runs have the level `process`: `shared` is for trusted tenants."""
+    with platform_scope():
+        Tenant.objects.filter(pk=tenant.id).update(trusted=False)
 
 
 def document(*keys: str, name: str = "flow", uses: str = WORK) -> dict[str, Any]:

@@ -45,8 +45,13 @@ def log_folder(chosen: Path | None, otherwise: Path) -> Path:
     return folder.resolve()
 
 
-def configure(servers: EmbeddedServers, *, nodes: str, **settings: str) -> None:
-    """Point this process and its workers at the servers and the nodes of the trial, then set up Django."""
+def configure(
+    servers: EmbeddedServers, *, nodes: str, paths: Sequence[Path] = (), **settings: str
+) -> None:
+    """Point this process and its workers at the servers and the nodes of the trial, then set up Django.
+
+    Sandboxes show these paths, too.
+    """
     clean = environment.clean(os.environ)
     os.environ.clear()
     os.environ.update(clean)
@@ -59,21 +64,24 @@ def configure(servers: EmbeddedServers, *, nodes: str, **settings: str) -> None:
             encryption_key=servers.secrets.encryption_key,
         )
     )
-    os.environ.update(ISOLANE_NODE_PACKAGES=nodes, ISOLANE_NODE_PATHS=str(PROJECT_ROOT), **settings)
+    shown = os.pathsep.join(map(str, [PROJECT_ROOT, *paths]))
+    os.environ.update(ISOLANE_NODE_PACKAGES=nodes, ISOLANE_NODE_PATHS=shown, **settings)
     from orchestrator.cli.support.django import setup_django  # noqa: PLC0415 - after the settings
 
     setup_django()
 
 
-def create_tenants(schemas: Sequence[str], *, actor: str) -> "list[TenantRef]":
-    """Migrate the database and create trusted tenants."""
+def create_tenants(
+    trusted: Sequence[str], untrusted: Sequence[str], *, actor: str
+) -> "tuple[list[TenantRef], list[TenantRef]]":
+    """Migrate the database and create tenants; runs of those that are not trusted have the level `process`."""
     from tenants.provisioner import work_off  # noqa: PLC0415 - models need Django set up
     from tenants.provisioning import migrate  # noqa: PLC0415
     from tenants.selectors import tenant_by_schema  # noqa: PLC0415
     from tenants.services.tenants import create_tenant  # noqa: PLC0415
 
     migrate()
-    for schema in schemas:
-        create_tenant(schema=schema, trusted=True, max_running=QUOTA, actor=actor)
+    for schema in (*trusted, *untrusted):
+        create_tenant(schema=schema, trusted=schema in trusted, max_running=QUOTA, actor=actor)
     work_off()
-    return [tenant_by_schema(schema) for schema in schemas]
+    return list(map(tenant_by_schema, trusted)), list(map(tenant_by_schema, untrusted))

@@ -70,6 +70,9 @@ class Guard:
         try:
             set_parent_death_signal(signal.SIGKILL)
             self._build(mapped)
+            if Wall.CAPABILITIES in self._spec.walls:
+                drop_capabilities()  # the runner's, too: nothing below needs one
+            set_parent_death_signal(signal.SIGKILL)  # again: a change of user clears it
             set_dumpable(dumpable=False)  # before there is a step that could look into this process
             runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
             if runner == 0:
@@ -77,7 +80,6 @@ class Guard:
                 self._lifeline.close()
                 serve()
             stream.close()
-            drop_capabilities()
         except SetupError as error:
             self._end(ExitReport(step=error.step, errno=error.errno, reason=str(error)))
         except OSError as error:
@@ -113,14 +115,11 @@ class Guard:
             os.close(descriptor)
         if Wall.RLIMITS in spec.walls:
             apply_rlimits(spec.limits, counted=spec.counted)
-        if Wall.CAPABILITIES in spec.walls:
-            drop_capabilities()
         set_dumpable(dumpable=True)
         os.environ.update(HOME=HOME, TMPDIR=HOME)
         os.chdir(HOME)
         if Wall.LANDLOCK in spec.walls and landlock.abi() > 0:
-            read = (*self._view.binds, *self._view.links, "/proc", "/dev", "/etc")
-            landlock.restrict(read=read, write=(HOME, *DEVICES))
+            landlock.restrict(read=self._view.readable, write=(HOME, *DEVICES))
         if Wall.SECCOMP in spec.walls:
             seccomp.load(self._program)
 

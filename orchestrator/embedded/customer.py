@@ -70,8 +70,9 @@ class CustomerPostgres:
     Each object generates new passwords, so the data of an earlier one is removed.
     """
 
-    def __init__(self, paths: EmbeddedPaths) -> None:
+    def __init__(self, paths: EmbeddedPaths, *, sockets: Path | None = None) -> None:
         self._paths = paths
+        self._sockets = sockets  # a folder for a Unix socket, too
         self._port = ReservedPort()
         self.superuser = CustomerLogin(user=SUPERUSER)
         self.admin = CustomerLogin(user=ADMIN)
@@ -106,10 +107,16 @@ class CustomerPostgres:
         self._paths.prepare()
         self._cluster.remove()
         self._cluster.prepare(self.superuser.password, durable=False)
+        if self._sockets:
+            self._sockets.mkdir(mode=0o755, exist_ok=True)
+            if self._cluster.account:
+                self._cluster.account.take(self._sockets, 0o755)
 
     def child(self) -> ServerProcess:
         """Return the server process, for the supervisor."""
         settings = {**SETTINGS, "port": str(self.port)}
+        if self._sockets:
+            settings["unix_socket_directories"] = str(self._sockets)
         return self._cluster.child(NAME, settings, ready=self.is_ready)
 
     def is_ready(self) -> bool:

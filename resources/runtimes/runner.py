@@ -202,6 +202,7 @@ class Runner(ABC):
         except TimeoutError:
             raise self._failed(what, f"it did not read within {timeout:g} s") from None
         except StreamClosedError:
+            self.wait_for_report()
             raise self._failed(what, "it died") from None
         except ProtocolError as error:
             raise self._failed(what, str(error)) from None
@@ -238,6 +239,7 @@ class Runner(ABC):
         except TimeoutError:
             raise self._failed(what, f"it did not answer within {timeout:g} s") from None
         except StreamClosedError:
+            self.wait_for_report()
             raise self._failed(what, "it died") from None
         except ProtocolError as error:
             raise self._failed(what, f"it broke the protocol: {error}") from None

@@ -70,9 +70,9 @@ def _step(
     with psycopg.connect(observer, autocommit=True, connect_timeout=CONNECT_SECONDS) as connection:
         try:
             connection.execute(
-                "INSERT INTO start (execution, step, epoch, attempt, role, pid)"
-                " VALUES (%s, %s, %s, %s, %s, %s)",
-                [*_identity(ctx), role, os.getpid()],
+                "INSERT INTO start (execution, step, epoch, attempt, role, pid, namespace)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                [*_identity(ctx), role, os.getpid(), os.stat("/proc/self/ns/pid").st_ino],
             )
             begin(connection)
         except psycopg.errors.UniqueViolation as violated:

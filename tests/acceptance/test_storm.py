@@ -20,7 +20,7 @@ from resources.runtimes.folder import PREFIX
 from resources.runtimes.sweeping import FolderSweep
 from tenants.scope import TenantRef, tenant_scope
 from tests.customer import Customer
-from tests.factories import make_boot, make_placed, set_quota
+from tests.factories import make_boot, make_placed, make_tenant, set_quota
 from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
@@ -33,7 +33,7 @@ from trials.storm.orphans import (
 )
 from trials.storm.scenario import Size, run_storm
 
-RUNS, SEED, WORKERS = 40, 20, 2
+RUNS, SEED, WORKERS = 48, 20, 2
 
 
 @pytest.mark.timeout(180)
@@ -48,14 +48,16 @@ def test_nothing_is_left_of_runs_that_end_in_every_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.storm_nodes")
-    for tenant in (acme, globex):
+    untrusted = make_tenant("initech")
+    for tenant in (acme, globex, untrusted):
         set_quota(tenant, RUNS)
     remotes = Remotes(customer=customer, recorder=recorder, cache=run_cache)
     size = Size(runs=RUNS, seed=SEED, workers=WORKERS, freeze=False)
     lines: list[str] = []
-    result = run_storm([acme, globex], remotes, tmp_path, size, progress=lines.append)
+    tenants = [acme, globex], [untrusted]
+    result = run_storm(*tenants, remotes, tmp_path, size, progress=lines.append)
     assert result.left == []
-    assert result.runs.total() == RUNS
+    assert result.levels == {"shared": RUNS * 2 // 3, "process": RUNS // 3}
     assert any(line.startswith("kill -9") for line in lines)
     # The search does find things: there were many at the remotes meanwhile, and many ended badly.
     assert result.remote_state.most > WORKERS

@@ -10,7 +10,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,22 +39,34 @@ COUNTED = (FindingKind.LOST, FindingKind.AGAIN, FindingKind.SLOT, FindingKind.PR
 @click.option("--runs-at-once", type=click.IntRange(1, 1000), default=50, show_default=True)
 @click.option("--workers", type=click.IntRange(2, 8), default=3, show_default=True)
 @click.option(
+    "--untrusted/--no-untrusted",
+    default=True,
+    help="Let one of the two tenants be untrusted, so that its runs have the level process.",
+)
+@click.option(
     "--logs",
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory that keeps logs, timeline and evidence; without it they are removed.",
 )
 def main(
-    *, seconds: float, seed: int | None, runs_at_once: int, workers: int, logs: Path | None
+    *,
+    seconds: float,
+    seed: int | None,
+    runs_at_once: int,
+    workers: int,
+    untrusted: bool,
+    logs: Path | None,
 ) -> None:
     """Run blueprints of all guarantees while workers and servers are killed; exit code 1 if a promise is broken."""
     seed = random.SystemRandom().getrandbits(31) if seed is None else seed
     progress(f"seed {seed}, {seconds:.0f} s, {runs_at_once} runs at once, {workers} workers")
     try:
-        with _stage(logs) as (servers, customer, folder):
+        with _stage(logs) as (servers, customer, sockets, folder):
             from trials.chaos.scenario import Size  # noqa: PLC0415 - models need Django set up
 
             size = Size(seconds=seconds, seed=seed, at_once=runs_at_once, workers=workers)
-            result = _run(servers, customer, folder, size)
+            observed = customer, sockets
+            result = _run(servers, observed, folder, size, plan.TENANTS[1:] if untrusted else ())
     except StopRequested:
         progress("stopped")
         raise SystemExit(130) from None
@@ -63,28 +75,36 @@ def main(
 
 
 @contextmanager
-def _stage(logs: Path | None) -> Iterator[tuple[Servers, Customer, Path]]:
+def _stage(logs: Path | None) -> Iterator[tuple[Servers, Customer, Path, Path]]:
     with ExitStack() as stack:
         embedded, _, folder = stack.enter_context(prepared_servers("chaos"))
         servers = Servers(embedded=embedded)
         stack.callback(servers.stop)
         servers.start()
         embedded.bootstrap()
-        customer = stack.enter_context(running_customer(embedded.paths))
-        configure(embedded, nodes=NODES)
-        yield servers, customer, log_folder(logs, folder / "logs")
+        sockets = embedded.paths.postgres / "observer"
+        customer = stack.enter_context(running_customer(embedded.paths, sockets=sockets))
+        configure(embedded, nodes=NODES, paths=[sockets])
+        yield servers, customer, sockets, log_folder(logs, folder / "logs")
 
 
-def _run(servers: Servers, customer: Customer, logs: Path, size: "Size") -> "ChaosResult":
+def _run(
+    servers: Servers,
+    observed: tuple[Customer, Path],
+    logs: Path,
+    size: "Size",
+    untrusted: Sequence[str],
+) -> "ChaosResult":
     from trials.chaos.observer import Observer  # noqa: PLC0415 - models need Django set up
     from trials.chaos.scenario import ChaosScenario  # noqa: PLC0415
 
-    tenants = create_tenants(plan.TENANTS, actor="chaos")
+    trusted = [schema for schema in plan.TENANTS if schema not in untrusted]
+    tenants = create_tenants(trusted, untrusted, actor="chaos")
     with tempfile.TemporaryDirectory(prefix="isolane-chaos-") as home:
         scenario = ChaosScenario(
-            tenants,
+            *tenants,
             servers,
-            Observer(customer),
+            Observer(*observed),
             size,
             logs=logs,
             home=Path(home),
@@ -96,6 +116,7 @@ def _run(servers: Servers, customer: Customer, logs: Path, size: "Size") -> "Cha
 def _report(seed: int, result: "ChaosResult") -> None:
     click.echo(f"seed {seed}")
     print_counts("runs", result.runs)
+    print_counts("levels", result.levels)
     print_counts("faults", result.faults)
     print_counts("events", result.events)
     print_counts("task events", result.tasks)

@@ -27,6 +27,7 @@ from trials.chaos.servers import Server, Servers
 from trials.chaos.stale_writer import accepted_writes
 from trials.chaos.timeline import Timeline
 from trials.chaos.workers import Worker, Workers
+from trials.sandboxes import pid_namespace_number, runtime_number
 
 FLUSHED_SECONDS = 0.5
 DUPLICATES = 12  # runs whose chains are sent again at once
@@ -45,7 +46,7 @@ class FaultInjector:
         self._timeline = timeline
         self._recoveries: list[tuple[float, Callable[[], None]]] = []  # by the monotonic clock
         self._began = time.monotonic()
-        self.killed: set[int] = set()  # pids of children
+        self.killed: set[int] = set()  # children, by the numbers of runtimes
         self.findings: list[Finding] = []
 
     def turn(self) -> None:
@@ -123,7 +124,7 @@ class FaultInjector:
         if child is None:
             return ""
         description = _description(child, worker)
-        self.killed.add(child.pid)
+        self.killed.add(runtime_number(child.pid, pid_namespace_number(child.pid)))
         _signal(child, signal.SIGKILL)
         return description
 

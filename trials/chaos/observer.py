@@ -7,6 +7,7 @@ Failure: bubble; without the observer a trial proves nothing.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -14,10 +15,11 @@ from psycopg.conninfo import make_conninfo
 
 from tests.customer import Customer
 from trials.chaos.rows import Effect, Observation, Observations, Violation
+from trials.sandboxes import runtime_number
 
 TABLES = """
     CREATE TABLE start (
-        execution uuid, step text, epoch integer, attempt integer, role text, pid integer,
+        execution uuid, step text, epoch integer, attempt integer, role text, pid integer, namespace bigint,
         at timestamptz DEFAULT clock_timestamp(), UNIQUE (execution, step, epoch, attempt)
     );
     CREATE TABLE done (
@@ -36,15 +38,15 @@ TABLES = """
 class Observer:
     """A database in which only steps record what they do."""
 
-    def __init__(self, customer: Customer) -> None:
+    def __init__(self, customer: Customer, sockets: Path) -> None:
         self._customer = customer
+        self._sockets = sockets
 
-    @property
-    def dsn(self) -> str:
-        """Return the connection string for steps."""
+    def dsn(self, *, trusted: bool) -> str:
+        """Return the connection string for steps; in a sandbox there is no network, but the socket's folder."""
         customer = self._customer
         return make_conninfo(
-            host=customer.host,
+            host=customer.host if trusted else str(self._sockets),
             port=customer.port,
             user=customer.admin.user,
             password=customer.admin.password,
@@ -89,6 +91,6 @@ def _observation(row: dict[str, Any]) -> Observation:
         epoch=row["epoch"],
         attempt=row["attempt"],
         role=row["role"],
-        pid=row.get("pid", 0),
+        pid=runtime_number(row.get("pid", 0), row.get("namespace", 0)),
         at=row["at"],
     )

@@ -6,7 +6,7 @@ Guarantee: idempotent; it only reads.
 Failure: bubble.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import psutil
@@ -14,6 +14,7 @@ import psutil
 from executions.placement.models import Ticket, Worker
 from resources.runtimes.folder import PREFIX
 from tenants.scope import platform_scope
+from trials import sandboxes
 from trials.chaos.findings import Finding, FindingKind
 from trials.chaos.servers import Servers
 
@@ -61,6 +62,14 @@ def lanes(servers: Servers, living: Sequence[str]) -> list[Finding]:
 def folders(home: Path) -> list[Finding]:
     """Find folders of runtimes; to be called when no worker lives."""
     return [_orphan(f"folder {path.name}") for path in sorted(home.glob(f"{PREFIX}*"))]
+
+
+def of_sandboxes(workers: Sequence[int], mounts_before: Set[str]) -> list[Finding]:
+    """Find cgroups of runs of these workers, and mounts that were not there before."""
+    return [
+        _orphan(about)
+        for about in (*sandboxes.cgroups(workers), *(sandboxes.mounts() - mounts_before))
+    ]
 
 
 def processes(home: Path, seen: Sequence[psutil.Process]) -> list[Finding]:

@@ -59,7 +59,7 @@ class Observation:
     attempt: int
     at: datetime
     role: str = "step"  # or recover
-    pid: int = 0
+    pid: int = 0  # in a sandbox its namespace, see `trials.sandboxes.runtime_number`
 
     @property
     def order(self) -> tuple[int, int]:
@@ -109,4 +109,4 @@ class Evidence:
     events: Sequence[EventRow]
     observed: Observations
     successes: Mapping[Link, int] = field(default_factory=dict)  # number of tasks by link
-    killed: Set[int] = frozenset()  # pids of children killed by a fault
+    killed: Set[int] = frozenset()  # numbers of children killed by a fault

@@ -24,7 +24,7 @@ class RunEvidence:
     dones: Sequence[Observation]
     effects: Mapping[str, int]  # number of effects by path
     was_cancelled: bool  # a cancellation was requested
-    killed: Set[int]  # pids of children killed by a fault, of all runs
+    killed: Set[int]  # numbers of children killed by a fault, of all runs
 
     def starts_of(self, path: str) -> list[Observation]:
         """Return the observed starts of a step, in the order of its attempts."""

@@ -19,6 +19,7 @@ from executions.blueprints.plan import Plan
 from executions.blueprints.plan import plan as planned
 from executions.services.publishing import publish
 from tenants.scope import TenantRef, tenant_scope
+from trials import sandboxes
 from trials.chaos import archive, evidence, orphans, plan, verdict
 from trials.chaos.findings import Finding
 from trials.chaos.injector import FaultInjector
@@ -55,6 +56,7 @@ class ChaosResult:
 
     findings: Sequence[Finding]
     runs: Counter[str]  # by state and code
+    levels: Counter[str]  # of runs
     faults: Counter[str]
     events: Counter[str]  # by kind
     tasks: Counter[str]  # task events, by kind
@@ -70,7 +72,8 @@ class ChaosScenario:
 
     def __init__(
         self,
-        tenants: Sequence[TenantRef],
+        trusted: Sequence[TenantRef],
+        untrusted: Sequence[TenantRef],
         servers: Servers,
         observer: Observer,
         size: Size,
@@ -79,7 +82,8 @@ class ChaosScenario:
         home: Path,
         progress: Progress,
     ) -> None:
-        self._tenants = tenants
+        self._tenants = [*trusted, *untrusted]
+        self._mounts_before = sandboxes.mounts()
         self._servers = servers
         self._observer = observer
         self._size = size
@@ -93,10 +97,9 @@ class ChaosScenario:
         )
         self._documents = plan.documents(size.seed)
         self._traffic = Traffic(
-            tenants,
+            {tenant: observer.dsn(trusted=tenant in trusted) for tenant in self._tenants},
             [str(document["name"]) for document in self._documents],
             seed=size.seed,
-            observer=observer.dsn,
             at_once=size.at_once,
         )
         self._times: dict[str, float] = {}
@@ -189,6 +192,7 @@ class ChaosScenario:
             *orphans.lanes(self._servers, []),
             *orphans.folders(self._home),
             *orphans.processes(self._home, self._workers.running_children()),
+            *orphans.of_sandboxes(self._workers.pids, self._mounts_before),
         ]
 
     def _result(self, injector: FaultInjector, left: Sequence[Finding]) -> ChaosResult:
@@ -210,6 +214,7 @@ class ChaosScenario:
         return ChaosResult(
             findings=[*injector.findings, *found, *left],
             runs=self._traffic.states(),
+            levels=self._traffic.levels(),
             faults=self._timeline.counts,
             events=Counter(event.kind for event in events),
             tasks=self._listener.counts,

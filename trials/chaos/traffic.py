@@ -8,7 +8,7 @@ Failure: bubble, unless the database is down.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
@@ -31,21 +31,20 @@ Answer = TypeVar("Answer")
 
 
 class Traffic:
-    """Keep this many runs open."""
+    """Keep this many runs open, of tenants whose steps reach the observer by these connection strings."""
 
     def __init__(
         self,
-        tenants: Sequence[TenantRef],
+        observers: Mapping[TenantRef, str],
         blueprints: Sequence[str],
         *,
         seed: int,
-        observer: str,
         at_once: int,
     ) -> None:
-        self._tenants = {tenant.schema: tenant for tenant in tenants}
+        self._tenants = {tenant.schema: tenant for tenant in observers}
+        self._observers = observers
         self._blueprints = blueprints
         self._seed = seed
-        self._observer = observer
         self._at_once = at_once
         self._next = 0
         self._cancels: list[tuple[float, TenantRef, UUID]] = []
@@ -79,7 +78,7 @@ class Traffic:
             tenant,
             RunRequest(
                 blueprint=planned.blueprint,
-                inputs={"observer": self._observer},
+                inputs={"observer": self._observers[tenant]},
                 requested_by=ACTOR,
                 seed=planned.seed,
                 idempotency_key=f"chaos {planned.index}",
@@ -115,6 +114,14 @@ class Traffic:
             with tenant_scope(tenant):
                 rows = Execution.objects.values_list("state", "code")
                 found.update(f"{state} {code}".strip() for state, code in rows)
+        return found
+
+    def levels(self) -> Counter[str]:
+        """Count all runs by isolation level."""
+        found: Counter[str] = Counter()
+        for tenant in self._tenants.values():
+            with tenant_scope(tenant):
+                found.update(Execution.objects.values_list("isolation", flat=True))
         return found
 
 

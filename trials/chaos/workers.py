@@ -99,6 +99,7 @@ class Workers:
         self._timeline = timeline
         self._started = 0
         self._children: set[psutil.Process] = set()  # all that were ever seen
+        self.pids: list[int] = []  # of all workers that were ever started
         self.findings: list[Finding] = []
         self.slots = [self._start(slot) for slot in range(number)]
 
@@ -166,6 +167,7 @@ class Workers:
         skew = plan.skew(self._seed, self._started)
         name = f"chaos{self._started}@here"
         worker = Worker(name, slot, skew=skew, logs=self._logs, home=self._home)
+        self.pids.append(worker.pid)
         self._timeline.note(f"{name} (pid {worker.pid}) starts, its clock {skew:+.1f} s")
         return worker
 

@@ -75,7 +75,7 @@ def _stage(logs: Path | None, *, capacity: int) -> Iterator[Path]:
 def _run(folder: Path, **size: Any) -> list[str]:
     from trials.flood.scenario import FloodSize, run_flood  # noqa: PLC0415 - models need Django set up
 
-    tenants = create_tenants(plan.TENANTS, actor="flood")
+    _, tenants = create_tenants((), plan.TENANTS, actor="flood")
     # The folder among the paths tells the processes of this trial from others.
     os.environ["ISOLANE_NODE_PATHS"] = f"{PROJECT_ROOT}:{folder}"
     result = run_flood(tenants, folder, FloodSize(**size), progress=progress)

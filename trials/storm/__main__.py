@@ -9,7 +9,7 @@ Failure: exit code 1 with a list of what is left, or a traceback.
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,19 +38,25 @@ SHOWN_LATE = 10
 @click.option("--workers", type=click.IntRange(2, 8), default=3, show_default=True)
 @click.option("--freeze/--no-freeze", default=True, help="Stop a worker for longer than its lease.")
 @click.option(
+    "--untrusted/--no-untrusted",
+    default=True,
+    help="Let half of the runs be those of untrusted tenants, at level process and without resources.",
+)
+@click.option(
     "--logs",
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory that keeps the workers' logs; without it they are removed.",
 )
-def main(*, runs: int, seed: int | None, workers: int, freeze: bool, logs: Path | None) -> None:
-    """Run steps of two tenants that misbehave in every way; exit code 1 if anything is left behind."""
+def main(
+    *, runs: int, seed: int | None, workers: int, freeze: bool, untrusted: bool, logs: Path | None
+) -> None:
+    """Run steps of tenants that misbehave in every way; exit code 1 if anything is left behind."""
     seed = random.SystemRandom().getrandbits(31) if seed is None else seed
     progress(f"seed {seed}, {runs} runs, {workers} workers")
     try:
         with _stage(logs) as (servers, customer, folder):
-            left = _run(
-                servers, customer, folder, runs=runs, seed=seed, workers=workers, freeze=freeze
-            )
+            size = {"runs": runs, "seed": seed, "workers": workers, "freeze": freeze}
+            left = _run(servers, customer, folder, plan.UNTRUSTED if untrusted else (), size)
     except StopRequested:
         progress("stopped")
         raise SystemExit(130) from None
@@ -77,19 +83,26 @@ def _stage(logs: Path | None) -> Iterator[tuple[EmbeddedServers, Customer, Path]
         yield servers, customer, log_folder(logs, folder / "workers")
 
 
-def _run(servers: EmbeddedServers, customer: Customer, folder: Path, **size: Any) -> list[str]:
+def _run(
+    servers: EmbeddedServers,
+    customer: Customer,
+    folder: Path,
+    untrusted: Sequence[str],
+    size: dict[str, Any],
+) -> list[str]:
     from trials.storm.orphans import Remotes  # noqa: PLC0415 - models need Django set up
     from trials.storm.scenario import Size, run_storm  # noqa: PLC0415
 
-    tenants = create_tenants(plan.TENANTS, actor="storm")
+    tenants = create_tenants(plan.TENANTS, untrusted, actor="storm")
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder().serving())
         cache = stack.enter_context(redis.Redis.from_url(servers.cache_url, decode_responses=True))
         remotes = Remotes(customer=customer, recorder=recorder, cache=cache)
         began = time.monotonic()
-        result = run_storm(tenants, remotes, folder, Size(**size), progress=progress)
+        result = run_storm(*tenants, remotes, folder, Size(**size), progress=progress)
     print_counts("steps", result.behaviours)
     print_counts("runs", result.runs)
+    print_counts("levels", result.levels)
     print_counts("records", result.records)
     click.echo(f"most things at the remotes at once: {result.remote_state.most}")
     _print_late(result.remote_state.longest)

@@ -53,7 +53,7 @@ class RemoteState:
 
 
 class RunDriver:
-    """Runs of two tenants, while one worker is killed and another one is frozen."""
+    """Runs of all tenants, while one worker is killed and another one is frozen."""
 
     def __init__(
         self,
@@ -184,3 +184,12 @@ def outcomes(
             for type_, ended in ResourceRecord.objects.values_list("type", "ended"):
                 records[f"{type_} {ended or 'open'}"] += 1
     return behaviours, runs, records
+
+
+def levels_of(tenants: Sequence[TenantRef]) -> Counter[str]:
+    """Count the runs of each isolation level."""
+    found: Counter[str] = Counter()
+    for tenant in tenants:
+        with tenant_scope(tenant):
+            found.update(Execution.objects.values_list("isolation", flat=True))
+    return found

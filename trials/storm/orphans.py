@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import psutil
@@ -23,6 +24,7 @@ from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.customer import Customer
 from tests.recorder import Recorder
+from trials.sandboxes import is_sandboxed
 
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _CREATED_ROLE = re.compile(r'CREATE ROLE "(iso_\w+)"')
@@ -113,16 +115,29 @@ def unrecorded(roles: Set[str], tenants: Sequence[TenantRef]) -> list[str]:
 
 
 def on_the_machine(folder: Path, workers: Sequence[int]) -> list[str]:
-    """Find processes of steps: all with a home below the folder, except the runners of these workers."""
-    found = []
+    """Find processes of steps: all with a home below the folder, except the zygotes and idle runners of these workers.
+
+    An idle runner is a child of a zygote outside of any sandbox; a sandbox is never idle.
+    """
+    below = {about["pid"]: about for about in _processes_below(folder)}
+    zygotes = {
+        pid
+        for pid, about in below.items()
+        if about["ppid"] in workers and "isolane.zygote" in about["cmdline"]
+    }
+    return [
+        f"process {pid} below {about['ppid']}: {about['cmdline']}"
+        for pid, about in below.items()
+        if pid not in zygotes and (about["ppid"] not in zygotes or is_sandboxed(pid))
+    ]
+
+
+def _processes_below(folder: Path) -> Iterator[dict[str, Any]]:
     for process in psutil.process_iter(["pid", "ppid", "environ", "cmdline", "status"]):
         about = process.info
         home = (about["environ"] or {}).get("HOME", "")
-        if not home.startswith(f"{folder}/") or about["status"] == psutil.STATUS_ZOMBIE:
-            continue
-        if about["ppid"] not in workers or "isolane.runner" not in about["cmdline"]:
-            found.append(f"process {about['pid']} below {about['ppid']}: {about['cmdline']}")
-    return found
+        if home.startswith(f"{folder}/") and about["status"] != psutil.STATUS_ZOMBIE:
+            yield about
 
 
 def executions_in(lines: Sequence[str]) -> dict[UUID, str]:

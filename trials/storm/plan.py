@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TENANTS = ("acme", "globex")
+UNTRUSTED = ("initech", "umbrella")  # their runs have the level `process`, and no resources
 BLUEPRINTS = 24
 STEP = "storm.step"
 # Type and definition, by name in a blueprint.
@@ -35,12 +36,20 @@ def documents(seed: int, number: int = BLUEPRINTS) -> list[dict[str, Any]]:
     return [_document(f"storm-{index}", chance) for index in range(number)]
 
 
-def runs(seed: int, number: int, blueprints: Sequence[str]) -> list[PlannedRun]:
+def without_resources(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the same blueprint for a level at which runs have no network: its steps misbehave without resources."""
+    steps = [{**step, "with": {"resources": []}} for step in document["steps"]]
+    return {**document, "resources": {}, "steps": steps}
+
+
+def runs(
+    seed: int, number: int, blueprints: Sequence[str], tenants: Sequence[str] = TENANTS
+) -> list[PlannedRun]:
     """Return the runs in order; the tenants take turns."""
     chance = random.Random(f"runs {seed}")  # noqa: S311 - must repeat
     return [
         PlannedRun(
-            tenant=TENANTS[index % len(TENANTS)],
+            tenant=tenants[index % len(tenants)],
             blueprint=chance.choice(blueprints),
             seed=chance.getrandbits(62),
             cancel_after=chance.uniform(0, CANCEL_WITHIN) if chance.random() < CANCELLED else None,

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from executions.services.publishing import publish
+from resources.runtimes.folder import PREFIX
 from tenants.scope import TenantRef, tenant_scope
+from trials import sandboxes
 from trials.output import Progress
 from trials.settling import left_after
 from trials.storm import plan
 from trials.storm.definitions import define
-from trials.storm.driver import RemoteState, RunDriver, outcomes
+from trials.storm.driver import RemoteState, RunDriver, levels_of, outcomes
 from trials.storm.orphans import Remotes, in_the_ledger, on_the_machine, unrecorded
 from trials.storm.workers import Workers
 
@@ -44,15 +46,23 @@ class StormResult:
     behaviours: Counter[str]  # of steps
     runs: Counter[str]
     records: Counter[str]
+    levels: Counter[str]  # of runs
     remote_state: RemoteState
     settled_s: float  # after the end of the last run
 
 
 def run_storm(
-    tenants: Sequence[TenantRef], remotes: Remotes, folder: Path, size: Size, *, progress: Progress
+    trusted: Sequence[TenantRef],
+    untrusted: Sequence[TenantRef],
+    remotes: Remotes,
+    folder: Path,
+    size: Size,
+    *,
+    progress: Progress,
 ) -> StormResult:
     """Run the scenario for new tenants; the files of the workers are below the folder."""
-    roles_before = remotes.created_roles()
+    tenants = [*trusted, *untrusted]
+    roles_before, mounts_before = remotes.created_roles(), sandboxes.mounts()
     workers = Workers(folder)
     driver = RunDriver(tenants, workers, remotes, progress=progress)
     try:
@@ -60,34 +70,54 @@ def run_storm(
             workers.start()
         driver.wait_for_workers(size.workers)
         blueprints = plan.documents(size.seed)
-        for tenant in tenants:
-            _prepare(tenant, remotes, blueprints)
+        _prepare(trusted, untrusted, remotes, blueprints)
         names = [str(blueprint["name"]) for blueprint in blueprints]
-        driver.run(plan.runs(size.seed, size.runs, names), freeze=size.freeze)
+        turns = [tenant.schema for tenant in tenants]
+        driver.run(plan.runs(size.seed, size.runs, names, turns), freeze=size.freeze)
         progress("all runs have ended")
         ended = time.monotonic()
-        pids = [worker.pid for worker in workers.running]
+        living = [worker.pid for worker in workers.running]
         left = left_after(
-            lambda: remotes.left() + in_the_ledger(tenants) + on_the_machine(folder, pids),
+            lambda: [
+                *remotes.left(),
+                *in_the_ledger(tenants),
+                *on_the_machine(folder, living),
+                *sandboxes.cgroups(workers.pids),
+            ],
             SETTLE_SECONDS,
         )
         settled_s = time.monotonic() - ended
     finally:
         workers.stop_all()
-    left += on_the_machine(folder, []) + unrecorded(remotes.created_roles() - roles_before, tenants)
+    left += [*on_the_machine(folder, []), *sandboxes.cgroups(workers.pids)]
+    left += [*(sandboxes.mounts() - mounts_before), *map(str, folder.glob(f"{PREFIX}*"))]
+    left += unrecorded(remotes.created_roles() - roles_before, tenants)
     behaviours, runs, records = outcomes(tenants)
     return StormResult(
         left=left,
         behaviours=behaviours,
         runs=runs,
         records=records,
+        levels=levels_of(tenants),
         remote_state=driver.remote_state,
         settled_s=settled_s,
     )
 
 
-def _prepare(tenant: TenantRef, remotes: Remotes, blueprints: Sequence[dict[str, Any]]) -> None:
-    define(tenant, remotes.customer, remotes.recorder)
+def _prepare(
+    trusted: Sequence[TenantRef],
+    untrusted: Sequence[TenantRef],
+    remotes: Remotes,
+    blueprints: Sequence[dict[str, Any]],
+) -> None:
+    for tenant in trusted:
+        define(tenant, remotes.customer, remotes.recorder)
+        _publish(tenant, blueprints)
+    for tenant in untrusted:
+        _publish(tenant, [plan.without_resources(blueprint) for blueprint in blueprints])
+
+
+def _publish(tenant: TenantRef, blueprints: Sequence[dict[str, Any]]) -> None:
     with tenant_scope(tenant):
         for blueprint in blueprints:
             publish(blueprint)

@@ -50,6 +50,11 @@ class Workers:
         self.running: list[WorkerProcess] = []
         self.ended: list[WorkerProcess] = []
 
+    @property
+    def pids(self) -> list[int]:
+        """Return the process ids of all workers that were ever started."""
+        return [worker.pid for worker in (*self.running, *self.ended)]
+
     def start(self) -> WorkerProcess:
         """Start another worker."""
         self._started += 1
