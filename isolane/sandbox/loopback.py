@@ -6,7 +6,10 @@ import struct
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _IFF_UP = 1
-_BUFFERS = {"tcp_rmem": "4096 131072 425984", "tcp_wmem": "4096 16384 425984"}  # least, default, most
+_BUFFERS = {
+    "tcp_rmem": "4096 131072 425984",
+    "tcp_wmem": "4096 16384 425984",
+}  # least, default, most
 _REQUEST = struct.Struct("16sh14x")
 
 

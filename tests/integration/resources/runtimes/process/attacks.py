@@ -328,9 +328,10 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     function.__name__: function
     for function in (
         fork_bomb, fork_until_refused, program_bomb, thread_bomb, ram_of_one_process, ram_of_many_children,
-        ram_of_hidden_children, ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes, disk_files,
-        disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream, shut_the_stream,
-        write_garbage, write_half_a_frame, burn_processor_time, burn_processor_time_and_ignore_the_signal,
+        ram_of_hidden_children, ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
+        disk_files, disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream,
+        shut_the_stream, write_garbage, write_half_a_frame, burn_processor_time,
+        burn_processor_time_and_ignore_the_signal,
         harmless_signals_to_the_guard, harmless_storm_of_signals, harmless_signal_to_all, harmless_daemon,
         harmless_threads_that_never_end, harmless_flood_of_output,
     )

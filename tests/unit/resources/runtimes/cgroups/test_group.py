@@ -92,7 +92,9 @@ def test_a_tiny_share_is_the_least_that_the_kernel_takes(v2: Machine) -> None:
     "absent",
     ["memory.swap.max", "memory.memsw.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes"],
 )
-def test_a_machine_without_some_counters_has_limits_all_the_same(machine: Machine, absent: str) -> None:
+def test_a_machine_without_some_counters_has_limits_all_the_same(
+    machine: Machine, absent: str
+) -> None:
     machine.kernel.absent.add(absent)
     machine.cgroups.create(LIMITS)
     assert machine.values("pids.max") == ["20"]
