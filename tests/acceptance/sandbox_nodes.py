@@ -10,7 +10,9 @@ from typing import Any
 
 from isolane import NodeContext, node
 
-KEPT: dict[str, Any] = {}  # survives a run at `shared`, if the tenant's next run gets the same runner
+KEPT: dict[
+    str, Any
+] = {}  # survives a run at `shared`, if the tenant's next run gets the same runner
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 OWN_FILE = Path("/tmp/of-this-run")  # noqa: S108 - in a sandbox its own
 
