@@ -51,6 +51,11 @@ class Driver:
                 start_new_session=True,  # Ctrl-C reaches only the benchmark, which ends this process in order
             )
 
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         return self
 

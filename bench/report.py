@@ -54,14 +54,15 @@ def _cells(row: Row) -> list[str]:
     return [
         str(row.steps),
         TITLES[row.contender],
-        _spread(row.rate),
+        spread_text(row.rate),
         *ratios,
-        _spread(row.latency_ms),
+        spread_text(row.latency_ms),
         f"{row.latency_p95_ms:.1f}",
         f"{row.cpu_ms:.1f}",
     ]
 
 
-def _spread(value: Spread) -> str:
+def spread_text(value: Spread) -> str:
+    """Return median (minimum..maximum)."""
     digits = 0 if value.median >= 100 else 1
     return f"{value.median:.{digits}f} ({value.least:.{digits}f}..{value.most:.{digits}f})"

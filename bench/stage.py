@@ -63,7 +63,8 @@ class Stage:
 @contextmanager
 def stage(names: Sequence[str], *, profile: bool = False) -> Iterator[Stage]:
     """Start everything in a new directory; PostgreSQL and Valkey are durable, the same for all."""
-    with running_servers(profile=profile) as (servers, supervisor), ExitStack() as stack:
+    statistics = STATISTICS if profile else None
+    with running_servers(statistics) as (servers, supervisor), ExitStack() as stack:
         logs = servers.paths.logs
         drivers = {
             name: stack.enter_context(Driver(name, _environ(name, servers), logs)) for name in names
@@ -77,16 +78,16 @@ def stage(names: Sequence[str], *, profile: bool = False) -> Iterator[Stage]:
 
 
 @contextmanager
-def running_servers(*, profile: bool = False) -> Iterator[tuple[EmbeddedServers, Supervisor]]:
+def running_servers(
+    postgres_settings: Mapping[str, str] | None = None,
+) -> Iterator[tuple[EmbeddedServers, Supervisor]]:
     """Start the servers only; add the workers' logs to the error of a contender that fails."""
     kept = env.home(os.environ)
     EmbeddedPaths(kept).prepare_home()
     # Not in the system's temporary directory: fsync may cost nothing there.
     with tempfile.TemporaryDirectory(dir=kept, prefix="bench-") as home:
         paths = EmbeddedPaths(Path(home) / "home")
-        servers = EmbeddedServers(
-            paths, durable=True, postgres_settings=STATISTICS if profile else None
-        )
+        servers = EmbeddedServers(paths, durable=True, postgres_settings=postgres_settings)
         try:
             servers.prepare()
             with Supervisor(paths.logs) as supervisor:

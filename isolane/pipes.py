@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from isolane.c_library import c_library
 from isolane.output_lock import OutputLock
 
 Feed = Callable[[str], object]
@@ -123,7 +124,7 @@ def _pipe_at(number: int) -> int:
 def _c_output() -> Callable[[], object]:
     """Make C's stdout line-buffered; return the function that flushes it."""
     try:
-        library = ctypes.CDLL(None)
+        library = c_library()
         stdout = ctypes.c_void_p.in_dll(library, "stdout")
         library.fflush(stdout)
         library.setvbuf(stdout, None, _LINE_BUFFERED, ctypes.c_size_t(0))

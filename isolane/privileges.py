@@ -12,6 +12,8 @@ import ctypes
 import sys
 from collections.abc import Collection
 
+from isolane.c_library import c_library
+
 # Those with which a process may enter users of its choice into a new user namespace, and drop the rest there.
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
 _PR_SET_DUMPABLE = 4
@@ -42,11 +44,12 @@ def drop_capabilities(*, keep: Collection[int] = ()) -> None:
     """
     if not sys.platform.startswith("linux"):
         return
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = c_library()
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    for capability in range(_HIGHEST + 1):  # fails for an ordinary user, who has none
-        if capability not in keep:
-            libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    for capability in range(_HIGHEST + 1):
+        # Fails for an ordinary user, who has none, and behind the last one that the kernel knows.
+        if capability not in keep and libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            break
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header, sets = _Header(_VERSION_3, 0), (_Sets * 2)()
     if keep and libc.capget(ctypes.byref(header), ctypes.byref(sets)) != 0:
@@ -61,4 +64,4 @@ def drop_capabilities(*, keep: Collection[int] = ()) -> None:
 def set_dumpable(*, dumpable: bool) -> None:
     """Open or close this process to others of the same user: its memory, descriptors and environment."""
     if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+        c_library().prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)

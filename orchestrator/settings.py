@@ -135,7 +135,8 @@ def _database(url: str, settings: str = _PLANNING, **extra: Any) -> dict[str, An
 
 
 _POOL = {"min_size": 1, "max_size": ENV.database_pool_size, "timeout": 5}
-# Web runs each request in a thread of its own and shares connections; other processes keep one per thread.
+# Web runs each request in a thread of its own and shares connections. So do a worker's links, log and admission, and
+# their connections keep to tenants. Other threads have one each.
 DATABASES = {
     "default": _database(
         ENV.database_url,
@@ -143,6 +144,9 @@ DATABASES = {
         **({"pool": _POOL} if ENV.database_pool_size else {}),
     )
 }
+DATABASES["default"]["KEPT_CONNECTIONS"] = (
+    2 * ENV.worker_concurrency
+)  # so that a tenant's own is seldom busy
 if ENV.database_owner_url:
     DATABASES["owner"] = _database(ENV.database_owner_url)
 

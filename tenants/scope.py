@@ -15,7 +15,8 @@ from django.db import connections
 
 from foundation.errors import Conflict, IsolaneError
 from tenants.names import platform_role, tenant_role, worker_platform_role
-from tenants.postgresql.base import LOGIN_SCOPE, NO_ROLE, DatabaseScope, DatabaseWrapper
+from tenants.postgresql.base import DatabaseWrapper
+from tenants.postgresql.database_scope import LOGIN_SCOPE, NO_ROLE, DatabaseScope
 from tenants.statuses import TenantStatus
 
 ALIAS = "default"
@@ -55,7 +56,7 @@ class Entered(AbstractContextManager[None]):
         self._before = self._connection.enter(self._scope)
 
     def __exit__(self, *_: object) -> None:
-        self._connection.enter(self._before)
+        self._connection.leave(self._before)
 
 
 def tenant_scope(
@@ -107,8 +108,19 @@ def without_connection() -> Iterator[None]:
 
 
 def give_back_connection() -> None:
-    """Give this thread's connection back, if it has one and web's threads share them."""
+    """Give this thread's connection back, if threads share them; close it if it has seen too many tenants."""
     _connection().give_back()
+
+
+def keep_connections() -> None:
+    """Let this thread share connections that keep to tenants; not for one that holds a lock of its session."""
+    _connection().keep()
+
+
+def close_kept_connections() -> None:
+    """Close the connections that threads share and none uses."""
+    if kept := _connection().kept:
+        kept.close()
 
 
 def _connection() -> DatabaseWrapper:

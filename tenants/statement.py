@@ -117,7 +117,8 @@ def _fetch_row(
     text = _of_scope(statement, connection.wanted.search_path)
     # Django's own cursors put the values into the text, and such a text is planned anew each time.
     with connection.wrap_database_errors, psycopg.RawCursor(connection.connection) as cursor:
-        cursor.execute(text, [parameters[name] for name in statement.parameters])
+        values = [parameters[name] for name in statement.parameters]
+        cursor.execute(text, values, prepare=connection.prepares(text))
         row = cursor.fetchone()
         if not statement.columns_compared:
             statement.compare_columns(cursor.description)

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +41,8 @@ STEPS = range(1, 11)
 class Platform(Contender):
     """A contender whose runs end with their terminal state and the end of their ticket."""
 
+    steps: Sequence[int] = STEPS  # of its blueprints
+
     def __init__(self, name: str) -> None:
         self._name = name
         self._tenants: list[TenantRef] = []
@@ -48,13 +51,13 @@ class Platform(Contender):
     def prepare(self) -> None:
         """Migrate the database and create the tenants."""
         migrate()
-        self._tenants = [_tenant(schema) for schema in TENANTS]
+        self._tenants = tenants_named(TENANTS)
 
     def ready(self) -> None:
         """Wait for the workers, publish the blueprints, and run once."""
         wait_until(_placeable, what="the workers", seconds=READY_SECONDS, poll=0.1)
         try:
-            documents = [check(self._document(steps)) for steps in STEPS]
+            documents = [check(self._document(steps)) for steps in self.steps]
         except InvalidBlueprint as refused:
             raise Skipped(f"{self._name}: {refused.detail}") from None
         for tenant in self._tenants:
@@ -121,11 +124,13 @@ class Platform(Contender):
                     raise RuntimeError(f"{run} is {run.state}: {run.code} {run.message}")
 
 
-def _tenant(schema: str) -> TenantRef:
-    with contextlib.suppress(TenantExists):  # the other mode has created it
-        create_tenant(schema=schema, trusted=True, max_running=QUOTA, actor="bench")
+def tenants_named(names: Sequence[str]) -> list[TenantRef]:
+    """Return the tenants of these names; those that no other contender has created are created."""
+    for name in names:
+        with contextlib.suppress(TenantExists):
+            create_tenant(schema=name, trusted=True, max_running=QUOTA, actor="bench")
     work_off()
-    return tenant_by_schema(schema)
+    return [tenant_by_schema(name) for name in names]
 
 
 def _set_quota(slots: int) -> None:

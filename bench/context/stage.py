@@ -15,7 +15,7 @@ from bench.context.chains import CONTENDERS
 from bench.context.environment import added
 from bench.driver import Driver
 from bench.environment import clean
-from bench.stage import Stage, platform_environ, platform_workers, running_servers
+from bench.stage import STATISTICS, Stage, platform_environ, platform_workers, running_servers
 from orchestrator.embedded.customer import CustomerPostgres
 from orchestrator.embedded.private_files import replace_private
 from orchestrator.embedded.stack import EmbeddedServers
@@ -33,7 +33,8 @@ class ContextStage(Stage):
 @contextmanager
 def stage(*, profile: bool = False) -> Iterator[ContextStage]:
     """Start everything; the same two workers run the chains of all modes."""
-    with running_servers(profile=profile) as (servers, supervisor), ExitStack() as stack:
+    statistics = STATISTICS if profile else None
+    with running_servers(statistics) as (servers, supervisor), ExitStack() as stack:
         customer = CustomerPostgres(servers.paths)
         customer.prepare()
         supervisor.start(customer.child())

@@ -35,7 +35,7 @@ from executions.worker.loops.sweeper import Sweeper, sweep
 from executions.worker.loops.tick import Tick
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.faults import reported
-from tenants.scope import platform_scope
+from tenants.scope import close_kept_connections, platform_scope
 
 STOPPED = PlacementEnd(reason=EndReason.WORKER_STOPPED)
 logger = logging.getLogger(__name__)
@@ -152,6 +152,7 @@ class WorkerProcess:
             )
         finally:
             connection.close()
+            close_kept_connections()
 
     def _end_boot(self) -> None:
         boot = self.boot

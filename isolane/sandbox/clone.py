@@ -5,7 +5,8 @@ parent's thread in the C library's memory; the kernel writes the new one there, 
 
 Timing: a fork, and about a millisecond for the namespaces.
 Model: only in a process with one thread.
-Guarantee: the child is a whole Python process, as after os.fork.
+Guarantee: the child is a copy of this process. What `os.register_at_fork` knows does not run here: foreign code runs
+    only in a further fork of the child, by `os.fork`, where it does.
 Failure: SetupError, and there is no child.
 """
 
@@ -13,7 +14,6 @@ import ctypes
 import os
 import platform
 import signal
-import sys
 
 from isolane.sandbox.syscalls import SetupError, libc
 
@@ -35,16 +35,9 @@ def clone(namespaces: int) -> int:
     last = (tid, None) if platform.machine() == "x86_64" else (None, tid)
     number, syscall = _CLONE[platform.machine()], libc().syscall
     arguments = (number, ctypes.c_ulong(flags), None, None, *last)
-    sys.stdout.flush()
-    ctypes.pythonapi.PyOS_BeforeFork()
     pid: int = syscall(*arguments)
-    error = ctypes.get_errno() if pid < 0 else 0
-    if pid == 0:
-        ctypes.pythonapi.PyOS_AfterFork_Child()
-        return 0
-    ctypes.pythonapi.PyOS_AfterFork_Parent()
     if pid < 0:
-        raise SetupError("namespaces", error, "making the namespaces")
+        raise SetupError("namespaces", ctypes.get_errno(), "making the namespaces")
     return pid
 
 

@@ -34,6 +34,7 @@ from isolane.sandbox.syscalls import SetupError, set_parent_death_signal
 from isolane.sandbox.view import DEVICES, HOME, INSIDE_ID, View
 
 KEEPALIVE = struct.Struct("d")  # the time (monotonic) until which the sandbox may live
+END_NOW = -math.inf  # as a keepalive: end, and report what was used
 _RAM_SECONDS = 0.1  # between two looks
 _EXITED = 0
 
@@ -69,6 +70,9 @@ class Guard:
         try:
             set_parent_death_signal(signal.SIGKILL)
             self._build(mapped)
+            if Wall.CAPABILITIES in self._spec.walls:
+                drop_capabilities()  # the runner's, too: nothing below needs one
+            set_parent_death_signal(signal.SIGKILL)  # again: a change of user clears it
             set_dumpable(dumpable=False)  # before there is a step that could look into this process
             runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
             if runner == 0:
@@ -76,7 +80,6 @@ class Guard:
                 self._lifeline.close()
                 serve()
             stream.close()
-            drop_capabilities()
         except SetupError as error:
             self._end(ExitReport(step=error.step, errno=error.errno, reason=str(error)))
         except OSError as error:
@@ -111,14 +114,11 @@ class Guard:
             os.close(descriptor)
         if Wall.RLIMITS in spec.walls:
             apply_rlimits(spec.limits, counted=spec.counted)
-        if Wall.CAPABILITIES in spec.walls:
-            drop_capabilities()
         set_dumpable(dumpable=True)
         os.environ.update(HOME=HOME, TMPDIR=HOME)
         os.chdir(HOME)
         if Wall.LANDLOCK in spec.walls and landlock.abi() > 0:
-            read = (*self._view.binds, *self._view.links, "/proc", "/dev", "/etc")
-            landlock.restrict(read=read, write=(HOME, *DEVICES))
+            landlock.restrict(read=self._view.readable, write=(HOME, *DEVICES))
         if Wall.SECCOMP in spec.walls:
             seccomp.load(self._program)
 
@@ -129,22 +129,29 @@ class Guard:
         until, poll, wake = self._spec.until, select.poll(), _wake_at_child()
         poll.register(self._lifeline, select.POLLIN)
         poll.register(wake, select.POLLIN)
-        looks_at_ram = self._spec.looks_at_ram
+        look_at = time.monotonic() if self._spec.looks_at_ram else math.inf
         while True:
-            _sleep(poll, min(until - time.monotonic(), _RAM_SECONDS if looks_at_ram else math.inf))
+            _sleep(poll, min(until, look_at) - time.monotonic())
             if (status := _reap(runner)) is not None:
-                self._end(_report(status=status))
-            until = self._newest_keepalive(until)
+                self._stop(runner, status=status)
+            until = self._newest_keepalive(runner, until)
             if time.monotonic() >= until:
-                self._end(_report(lapsed=True))
-            if looks_at_ram and used_ram_mb(HOME) > (self._spec.limits.ram_mb or math.inf):
-                self._end(_report(excess="RAM_EXCEEDED"))
+                self._stop(runner, lapsed=until != END_NOW)
+            if (
+                time.monotonic() >= look_at
+            ):  # not at each death of a child, of which there may be many
+                self._check_ram(runner)
+                look_at = time.monotonic() + _RAM_SECONDS
             with contextlib.suppress(BlockingIOError):
                 os.read(wake, 4096)
 
-    def _newest_keepalive(self, until: float) -> float:
+    def _check_ram(self, runner: int) -> None:
+        if used_ram_mb(HOME) > (self._spec.limits.ram_mb or math.inf):
+            self._stop(runner, excess="RAM_EXCEEDED")
+
+    def _newest_keepalive(self, runner: int, until: float) -> float:
         """Read all messages of the worker; its end ends the sandbox."""
-        while True:
+        while until != END_NOW:
             try:
                 message = self._lifeline.recv(KEEPALIVE.size, socket.MSG_DONTWAIT)
             except BlockingIOError:
@@ -152,8 +159,26 @@ class Guard:
             except ConnectionError:
                 message = b""
             if len(message) != KEEPALIVE.size:
-                self._end(_report(lapsed=True))
+                self._stop(runner, lapsed=True)
             (until,) = KEEPALIVE.unpack(message)
+        return until
+
+    def _stop(
+        self, runner: int, *, status: int | None = None, excess: str = "", lapsed: bool = False
+    ) -> NoReturn:
+        """End all processes, since only what has ended tells what it used, and report."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        killed = _reap(runner, 0)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        report = ExitReport(
+            status=killed if status is None else status,
+            cpu_seconds=used.ru_utime + used.ru_stime,
+            peak_ram_mb=used.ru_maxrss / 1024,
+            excess=excess,
+            lapsed=lapsed,
+        )
+        self._end(report)
 
     def _end(self, report: ExitReport) -> NoReturn:
         with contextlib.suppress(OSError):
@@ -176,24 +201,14 @@ def _sleep(poll: select.poll, seconds: float) -> None:
     poll.poll(None if seconds == math.inf else max(math.ceil(seconds * 1000), 0))
 
 
-def _reap(runner: int) -> int | None:
-    """Reap all children that have ended, orphans included; return the runner's status once it is among them."""
+def _reap(runner: int, options: int = os.WNOHANG) -> int | None:
+    """Reap all children that have ended, orphans included; return the runner's status if it is among them."""
+    found = None
     with contextlib.suppress(ChildProcessError):
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == runner:
-                return status
+            pid, status = os.waitpid(-1, options)
             if pid == 0:
                 break
-    return None
-
-
-def _report(*, status: int | None = None, excess: str = "", lapsed: bool = False) -> ExitReport:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ExitReport(
-        status=status,
-        cpu_seconds=used.ru_utime + used.ru_stime,
-        peak_ram_mb=used.ru_maxrss / 1024,
-        excess=excess,
-        lapsed=lapsed,
-    )
+            if pid == runner:
+                found = status
+    return found

@@ -12,6 +12,8 @@ import stat
 import sys
 from collections.abc import Iterable, Sequence
 
+from isolane.c_library import c_library
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all architectures
 _VERSION = 1  # flag of the first call: return the ABI and make nothing
 _PATH_BENEATH = 1
@@ -45,7 +47,7 @@ def abi() -> int:
     """Return the version of Landlock that this kernel offers; 0 if it has none."""
     if not sys.platform.startswith("linux"):
         return 0
-    version: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+    version: int = c_library().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
     return max(version, 0)
 
 
@@ -65,7 +67,7 @@ def restrict(*, read: Sequence[str], write: Sequence[str]) -> None:
     try:
         _allow(ruleset, rights & (_EXECUTE | _READ_FILE | _READ_DIR), read)
         _allow(ruleset, rights & ~_EXECUTE, write)
-        _check(_libc().syscall(_RESTRICT_SELF, ruleset, 0), "the rules cannot be applied")
+        _check(c_library().syscall(_RESTRICT_SELF, ruleset, 0), "the rules cannot be applied")
     finally:
         os.close(ruleset)
 
@@ -81,7 +83,7 @@ def _create(rights: int, scopes: int) -> int:
     """Return a descriptor of a rule set; an older kernel takes the larger structure if the rest of it is zero."""
     asked = _Ruleset(rights, 0, scopes)
     size = ctypes.c_size_t(ctypes.sizeof(asked))
-    made: int = _libc().syscall(_CREATE_RULESET, ctypes.byref(asked), size, 0)
+    made: int = c_library().syscall(_CREATE_RULESET, ctypes.byref(asked), size, 0)
     _check(made, "this kernel makes no rule set")
     return made
 
@@ -103,14 +105,10 @@ def _add_rule(ruleset: int, rights: int, parent: int, path: str) -> None:
     if not stat.S_ISDIR(os.fstat(parent).st_mode):
         rights &= _OF_FILES
     rule = ctypes.byref(_Beneath(rights, parent))
-    _check(_libc().syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"no rule for {path}")
+    _check(c_library().syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"no rule for {path}")
 
 
 def _check(result: int, refusal: str) -> None:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {refusal}: {os.strerror(code)}")
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -2,8 +2,7 @@
 
 Timing: less than a millisecond for each process.
 Model: in the guard, which sees the processes of its own namespace only.
-Guarantee: best-effort; a sample, so that a run may exceed its limit for a moment. Memory that belongs to no process
-and no file is not seen: memfd_create and the objects of System V are refused where this is all that counts.
+Guarantee: best-effort; a run may exceed its limit between two samples; what no process maps is missed.
 Failure: a process that ends meanwhile counts nothing; another error bubbles, and the guard ends the sandbox.
 """
 

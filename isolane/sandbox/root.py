@@ -8,8 +8,7 @@ Failure: SetupError; the process ends, and its namespaces with it.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from isolane.sandbox.syscalls import (
@@ -60,12 +59,14 @@ def build_root(view: View, trees: list[Tree], *, disk_mb: int | None) -> None:
     mount("tmpfs", _BASE, _NOT_MOUNTED, _ROOT_OPTIONS)
     os.chdir(_BASE)
     with _named("files of the root"):
-        _make_folders(("/proc", HOME, "/dev", "/etc"))
-        mount("tmpfs", HOME.lstrip("/"), _NOT_MOUNTED, _home_options(disk_mb))
+        for path in view.folders:
+            os.mkdir(path.lstrip("/"))
+            if path == HOME:  # before what may be bound inside
+                mount("tmpfs", path.lstrip("/"), _NOT_MOUNTED, _home_options(disk_mb))
         for path, text in FILES.items():
             _write(path, text)
         for path, target in (LINKS | view.links).items():
-            _make(path, partial(os.symlink, target))
+            os.symlink(target, path.lstrip("/"))
     for tree in trees:
         _attach(tree)
     for path in view.hidden:
@@ -83,11 +84,9 @@ def _home_options(disk_mb: int | None) -> str:
 
 
 def _attach(tree: Tree) -> None:
-    with _named(f"the place of {tree.path}"):
-        if tree.is_folder:
-            _make_folders((tree.path,))
-        else:
-            _write(tree.path, "")
+    if not tree.is_folder:
+        with _named(f"the place of {tree.path}"):
+            os.mknod(tree.path.lstrip("/"))
     attach_tree(tree.descriptor, tree.path.lstrip("/"))
     os.close(tree.descriptor)
 
@@ -103,24 +102,12 @@ def _cover(path: str) -> None:
     os.close(tree)
 
 
-def _make_folders(paths: tuple[str, ...]) -> None:
-    for path in paths:
-        os.makedirs(path.lstrip("/"), exist_ok=True)
-
-
 def _write(path: str, text: str) -> None:
-    def create(name: str) -> None:
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(text)
-
-    _make(path, create)
-
-
-def _make(path: str, create: Callable[[str], object]) -> None:
-    inside = path.lstrip("/")
-    if folder := os.path.dirname(inside):
-        os.makedirs(folder, exist_ok=True)
-    create(inside)
+    descriptor = os.open(path.lstrip("/"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

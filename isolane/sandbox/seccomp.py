@@ -12,6 +12,8 @@ import ctypes
 import errno
 import os
 
+from isolane.c_library import c_library
+
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
 _INSTRUCTION = 8  # bytes
@@ -28,9 +30,8 @@ def load(program: bytes) -> None:
     if rest or not 0 < length <= _MAX_INSTRUCTIONS:
         text = f"{len(program)} bytes are no filter of 1 to {_MAX_INSTRUCTIONS} instructions"
         raise OSError(errno.EINVAL, text)
-    libc = ctypes.CDLL(None, use_errno=True)
     given = ctypes.byref(_Program(length, program))
-    if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, given, 0, 0) != 0:
+    if c_library().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, given, 0, 0) != 0:
         raise _refusal(ctypes.get_errno())
 
 

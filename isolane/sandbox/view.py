@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import ModuleType
 
 import isolane
@@ -24,6 +25,7 @@ _SETTINGS = (
     "/etc/alternatives", "/etc/mime.types", "/etc/protocols", "/etc/services",
     "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust",
 )  # fmt: skip
+_OWN = ("/proc", "/dev", "/etc")  # of the sandbox itself, beside its home
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 LINKS = {
     "/dev/fd": "/proc/self/fd",
@@ -48,6 +50,8 @@ class View:
     binds: tuple[str, ...]
     links: dict[str, str]
     hidden: tuple[str, ...]  # within a bind, and covered
+    folders: tuple[str, ...]  # that the root needs for all this, the outer ones first
+    readable: tuple[str, ...]  # all of it and the sandbox's own, without what is inside another one
 
 
 def view_of(
@@ -59,7 +63,13 @@ def view_of(
     wanted += [sys.base_prefix, sys.prefix, _PACKAGE, *_import_paths(paths), *_places(modules)]
     binds = outermost(path for path in wanted if path != "/" and os.path.exists(path))
     covered = tuple(path for path in hidden if os.path.exists(path) and is_within(path, binds))
-    return View(binds=binds, links=links, hidden=covered)
+    return View(
+        binds=binds,
+        links=links,
+        hidden=covered,
+        folders=_folders(binds, links),
+        readable=_readable(binds, links),
+    )
 
 
 def outermost(paths: Iterable[str]) -> tuple[str, ...]:
@@ -74,6 +84,23 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
 def is_within(path: str, folders: Iterable[str]) -> bool:
     """Say whether a path is one of these folders or inside one. Pure."""
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def _folders(binds: Iterable[str], links: Iterable[str]) -> tuple[str, ...]:
+    places = [PurePosixPath(path) for path in (*binds, *links, *LINKS, *FILES, *DEVICES)]
+    found = {*_OWN, HOME, *(path for path in binds if os.path.isdir(path))}
+    found.update(str(folder) for place in places for folder in place.parents)
+    return tuple(sorted(found - {"/"}))
+
+
+def _readable(binds: Iterable[str], links: dict[str, str]) -> tuple[str, ...]:
+    """Return a link only if it leads out of what is bound: else its target is shown already."""
+    folders = (*binds, *_OWN)
+    targets = {path: os.path.join(os.path.dirname(path), target) for path, target in links.items()}
+    outside = [
+        path for path, target in targets.items() if not is_within(os.path.normpath(target), folders)
+    ]
+    return outermost((*folders, *outside))
 
 
 def _import_paths(paths: Iterable[str]) -> list[str]:

@@ -15,8 +15,17 @@ def failure_of(
     code = Code(report.excess) if report.excess else excess
     if code is not None:
         return code, sentence_of(code, limits)
-    if report.exit_code == -signal.SIGXCPU:
+    if _is_out_of_time(report, limits):
         return Code.TIMEOUT, f"a process used more CPU time than {limits.cpu:g} cores give the run"
     if report.reason:
         return Code.RESOURCE_ERROR, f"the sandbox could not be built: {report.reason}"
     return None
+
+
+def _is_out_of_time(report: ExitReport, limits: RunLimits) -> bool:
+    """Say whether a limit of CPU time ended the runner; one that ignores SIGXCPU is killed a second later."""
+    if report.exit_code != -signal.SIGKILL:
+        return report.exit_code == -signal.SIGXCPU
+    if limits.cpu is None or limits.seconds is None:
+        return False
+    return report.cpu_seconds > limits.cpu * limits.seconds

@@ -15,11 +15,19 @@ from isolane.limits import Usage
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TIMES = slice(11, 15)  # utime, stime, cutime, cstime: fields of /proc/PID/stat behind the name
 _KB_PER_MB = 1024
+_PAGE, _MB = os.sysconf("SC_PAGE_SIZE"), 1 << 20
 
 
 def used_by(pid: int) -> Usage:
     """Return what a process has used since its start; its peak, since that was reset last."""
     return Usage(cpu_seconds=_cpu_seconds(pid), peak_ram_mb=_peak_kb(pid) / _KB_PER_MB)
+
+
+def resident_mb(pid: int) -> float:
+    """Return the RAM that a process uses now."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE / _MB
+    return 0.0
 
 
 def reset_peak(pid: int) -> None:

@@ -154,13 +154,18 @@ class Runner(ABC):
         while not (self._reports and self._reports[-1].final):
             if not _is_ready(self._lifeline.fileno(), deadline - time.monotonic()):
                 return
-            if not (message := self._lifeline.recv(_REPORT_BYTES)):
+            try:
+                message = self._lifeline.recv(_REPORT_BYTES)
+            except ConnectionResetError:
+                continue  # a keepalive was not read; what came before is still there
+            if not message:
                 self._is_orphan = True
                 return
             self._reports.append(ExitReport.decode(message))
 
-    def wait_for_report(self) -> None:  # noqa: B027 - most have none that comes later
+    def wait_for_report(self) -> None:
         """Wait, for a moment, for what will be known of a runner whose stream has ended."""
+        return  # this process is the runner itself: its end is known at once
 
     def exit_text(self) -> str:
         """Return how a killed or dead runner ended, in words."""
@@ -197,6 +202,7 @@ class Runner(ABC):
         except TimeoutError:
             raise self._failed(what, f"it did not read within {timeout:g} s") from None
         except StreamClosedError:
+            self.wait_for_report()
             raise self._failed(what, "it died") from None
         except ProtocolError as error:
             raise self._failed(what, str(error)) from None
@@ -233,6 +239,7 @@ class Runner(ABC):
         except TimeoutError:
             raise self._failed(what, f"it did not answer within {timeout:g} s") from None
         except StreamClosedError:
+            self.wait_for_report()
             raise self._failed(what, "it died") from None
         except ProtocolError as error:
             raise self._failed(what, f"it broke the protocol: {error}") from None

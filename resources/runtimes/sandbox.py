@@ -15,7 +15,7 @@ import socket
 from isolane.excess import sentence_of
 from isolane.limits import RunLimits, Usage
 from isolane.results import Code
-from isolane.sandbox.guard import KEEPALIVE
+from isolane.sandbox.guard import END_NOW, KEEPALIVE
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.spec import SandboxSpec, Wall
 from resources.runtimes.cgroups.group import RunGroup
@@ -27,7 +27,9 @@ from resources.runtimes.runner import Runner
 from resources.runtimes.zygote import Zygote
 
 ALL_WALLS = frozenset(Wall)
-_REPORT_SECONDS = 0.5  # for a guard whose runner has closed its stream, and may be alive
+_REPORT_SECONDS = (
+    0.5  # for a guard to end by itself: its runner may have closed its stream and live
+)
 
 
 class SandboxRunner(Runner):
@@ -105,6 +107,9 @@ class SandboxRunner(Runner):
         self._wait(_REPORT_SECONDS)
 
     def _end(self) -> None:
+        if self._group is None:  # nothing else tells what it used
+            self.keep_alive(END_NOW)
+            self._wait(_REPORT_SECONDS)
         with reported("a sandbox was not ended"):
             self._signal(signal.SIGKILL)
 

@@ -196,11 +196,12 @@ class Supervision:
         self._child.kill()
         if self._cancelling:
             return self._failed(Code.CANCELLED, "cancelled")
-        if self._child.is_pending:
-            how = self._child.report().reason or self._child.exit_text()
+        code, message = self._child.cause_of_death()
+        if self._child.is_pending and code is Code.UNKNOWN_ERROR:
+            how = self._child.exit_text()
             message = f"the runtime died before its context was open ({how})"
             return self._failed(Code.RESOURCE_ERROR, message)
-        return self._failed(*self._child.cause_of_death())
+        return self._failed(code, message)
 
     def _end(self, code: Code, message: str) -> StepResult:
         self._child.kill()

@@ -12,9 +12,8 @@ Failure: a connection that died outside a transaction is replaced before anythin
 
 import select
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
 
 import psycopg
 from django.db.backends.base.base import NO_DB_ALIAS
@@ -24,46 +23,26 @@ from django.utils.asyncio import async_unsafe
 from django_tenants.postgresql_backend import base
 from psycopg.pq import ConnStatus, TransactionStatus
 
+from tenants.postgresql.database_scope import LOGIN_SCOPE, NO_ROLE, DatabaseScope
+from tenants.postgresql.kept import KeptConnection, KeptConnections
+from tenants.postgresql.plans import PLANS_MAX
 from tenants.postgresql.pool import Pool
 
-NO_ROLE = "none"  # PostgreSQL's word for "the role that logged in"
-ASSERT_SCOPE = "SELECT set_config('search_path', %s, false), set_config('role', %s, false)"
-# The login decides between the two roles: web's is a member of the first, the workers' of the second.
-ASSERT_PLATFORM = """
-SELECT set_config('search_path', %s, false),
-       set_config('role', CASE WHEN pg_has_role(session_user, %s::name, 'MEMBER') THEN %s ELSE %s END, false)"""
 LAST_WORDS = 4  # reads of unsolicited messages: the server's reason to disconnect, then the end of the stream
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DatabaseScope:
-    """The search_path and role of a connection."""
-
-    search_path: str
-    role: str
-    or_role: str = ""  # entered instead by a login that is not a member of the role
-
-    def statement(self) -> tuple[str, list[str]]:
-        """Return the statement and parameters that enter this scope."""
-        if self.or_role:
-            return ASSERT_PLATFORM, [self.search_path, self.role, self.role, self.or_role]
-        return ASSERT_SCOPE, [self.search_path, self.role]
-
-
-LOGIN_SCOPE = DatabaseScope(search_path="public", role=NO_ROLE)
-
-
 class _ScopedExecution:
-    """Asserts the scope at execution too: a cursor may be older than the scope."""
+    """Asserts the scope at execution too: a cursor may be older than the scope, but not than the connection."""
 
     db: "DatabaseWrapper"
+    cursor: psycopg.Cursor[Any]
 
     def _execute(self, sql: str, params: Any, *ignored: Any) -> Any:
-        self.db.assert_scope()
+        self.db.assert_scope_of(self.cursor)
         return super()._execute(sql, params, *ignored)  # type: ignore[misc]  # mixin over CursorWrapper
 
     def _executemany(self, sql: str, param_list: Any, *ignored: Any) -> Any:
-        self.db.assert_scope()
+        self.db.assert_scope_of(self.cursor)
         return super()._executemany(sql, param_list, *ignored)  # type: ignore[misc]  # mixin over CursorWrapper
 
 
@@ -78,9 +57,15 @@ class ScopedDebugCursor(_ScopedExecution, CursorDebugWrapper):
 class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-tenants has no annotations
     """A connection that knows which scope it is in."""
 
+    connection: Any
+    in_atomic_block: bool
+    _all_kept: ClassVar[dict[str, KeptConnections]] = {}  # of this process, by alias
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.wanted = LOGIN_SCOPE
         self._asserted: DatabaseScope | None = None
+        self._keeps = False
+        self._place = KeptConnection()
         self._is_given_back = False
         super().__init__(*args, **kwargs)
 
@@ -88,6 +73,18 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         """Want this scope from now on; return the one before, for the caller to restore."""
         before, self.wanted = self.wanted, scope
         return before
+
+    def leave(self, before: DatabaseScope) -> None:
+        """Want the scope before again; outside of all scopes a connection that threads share is put back."""
+        self.wanted = before
+        if self._keeps and before == LOGIN_SCOPE:
+            self.give_back()
+
+    def assert_scope_of(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Bring the server into the wanted scope for this cursor; refuse one of a connection that was given back."""
+        if cursor.connection is not self.connection and not cursor.connection.closed:
+            raise InterfaceError("a cursor of a connection that was given back")
+        self.assert_scope()
 
     def assert_scope(self) -> None:
         """Bring the server into the wanted scope with one statement, or none."""
@@ -103,11 +100,27 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
             self._discard()
             raise
         self._asserted = wanted
+        self._place.tenants.add(wanted.search_path)
+
+    def keep(self) -> None:
+        """From now on take connections that keep to tenants, and share them with other threads.
+
+        Not for threads that hold a lock of their session. Where there is a pool, that one is shared.
+        """
+        self._keeps = self.pool is None and self.kept is not None
 
     def give_back(self) -> None:
-        """Return the connection to the pool; without a pool it belongs to the thread."""
-        if self.connection is not None and self.pool is not None and not self.in_atomic_block:
+        """Put the connection back where it is shared; a thread's own one stays until it has seen too many tenants."""
+        if self.connection is None or self.in_atomic_block:
+            return
+        if self._keeps:
+            self._put_back()
+        elif self.pool is not None or self._place.is_used_up:
             self.close()
+
+    def prepares(self, text: bytes) -> bool | None:
+        """Say whether a statement is to be prepared; None leaves it to the driver."""
+        return self._place.prepares(text) if self._keeps else None
 
     @contextmanager
     def refusing_statements(self) -> Iterator[None]:
@@ -122,8 +135,11 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         """Make sure of a live connection in the wanted scope, before anything is sent over it."""
         if self._is_given_back:
             raise RuntimeError("a statement after the connection was given back")
-        if self._may_replace() and self._hung_up():
-            self._discard()
+        if self._may_replace():
+            if self._keeps and self._asserted != self.wanted:
+                self._put_back()
+            elif self._hung_up():
+                self._discard()
         self.ensure_connection()
         try:
             self.assert_scope()
@@ -149,6 +165,41 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         except psycopg.OperationalError:
             return True
         return bool(pgconn.status == ConnStatus.BAD)
+
+    def _put_back(self) -> None:
+        """Let other threads have the connection, in the scope that it is in: whoever takes it asserts its own."""
+        if self.connection is not None:
+            self._place.asserted, self._asserted, self.connection = self._asserted, None, None
+            self._leave_place()
+
+    def _leave_place(self) -> None:
+        place, self._place = self._place, KeptConnection()
+        if self._keeps and self.kept is not None:
+            self.kept.put_back(place)
+
+    def _take(self) -> bool:
+        """Take the connection that keeps to the wanted tenant; false if there is none that lives."""
+        self._leave_place()  # of a connection that was lost in a transaction
+        if not self._keeps or self.kept is None:
+            return False
+        place = self._place = self.kept.take(self.wanted.search_path)
+        self.connection, self._asserted = place.connection, place.asserted
+        if self.connection is None:
+            return False
+        if self._hung_up():
+            place.empty()
+            self.connection = self._asserted = None
+            return False
+        self._begin_anew()
+        return True
+
+    def _begin_anew(self) -> None:
+        """Do as Django does for a connection that it opens."""
+        self.autocommit = True
+        self.in_atomic_block = self.closed_in_transaction = self.needs_rollback = False
+        self.savepoint_ids: list[str] = []
+        self.atomic_blocks: list[Any] = []
+        self.run_on_commit: list[Any] = []
 
     def _discard(self) -> None:
         """Close a connection whose scope is unknown; it must not be used again, here or through the pool."""
@@ -183,9 +234,16 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
 
     # --- Forget the asserted scope whenever the server may have lost it.
     def connect(self) -> None:
-        """Open a connection, or take one from the pool, where all may be dead, and enter the wanted scope."""
+        """Take a connection or open one, and enter the wanted scope. Of those that are taken, all may be dead."""
+        if self._take():
+            with suppress(OperationalError, InterfaceError):
+                self.assert_scope()
+                return
         self._asserted = None
         super().connect()
+        self._place.connection = self.connection
+        if self._keeps:
+            self.connection.prepared_max = PLANS_MAX
         taken = self.connection
         try:
             self.assert_scope()
@@ -211,10 +269,20 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         found: Pool | None = super().pool
         return found
 
+    @property
+    def kept(self) -> KeptConnections | None:
+        """The connections that keep to tenants, if this process has any."""
+        size = self.settings_dict.get("KEPT_CONNECTIONS", 0)
+        if size and self.alias not in self._all_kept:
+            self._all_kept.setdefault(self.alias, KeptConnections(size))
+        return self._all_kept.get(self.alias)
+
     def close(self) -> None:
         """Close, or give back to the pool."""
         self._asserted = None
         super().close()
+        if self.connection is None:
+            self._leave_place()
 
     @async_unsafe
     def rollback(self) -> None:

@@ -65,7 +65,11 @@ def find_traces(ctx: NodeContext) -> dict[str, Any]:
 def environment(ctx: NodeContext) -> dict[str, str]:
     """Return the environment as the step, and a program that it starts, see it."""
     shown = subprocess.run(["env"], capture_output=True, text=True, check=True).stdout
-    return {"environ": " ".join(f"{k}={v}" for k, v in os.environ.items()), "env": shown}
+    return {
+        "environ": "\n".join(f"{name}={value}" for name, value in os.environ.items()),
+        "env": shown,
+        "block": Path("/proc/self/environ").read_text().replace("\0", "\n"),
+    }
 
 
 @node("test.descriptors")

@@ -24,6 +24,7 @@ from executions.worker.links.step_runner import StepFailed, StepRunner
 from executions.worker.log_ids import log_ids
 from foundation.logs import bind, unbind
 from resources.placement import Placement
+from tenants.scope import keep_connections
 
 __all__ = ["LinkNote", "LinkRunner", "NoClaim", "StepFailed"]
 
@@ -59,6 +60,7 @@ class LinkRunner:
     # --- task_prerun
     def begin(self, task_id: str, placement: Placement, path: str) -> None:
         """Claim the step, then open or join the context; the result is kept for the body."""
+        keep_connections()
         self._boot.contexts.link_begins(placement.key)
         note = LinkNote(placement=placement)
         with self._lock:

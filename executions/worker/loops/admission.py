@@ -1,6 +1,6 @@
 """The thread that gives free slots away when runs of this worker have ended.
 
-Timing: background-worker, in a thread with its own connection.
+Timing: background-worker, in a thread that shares connections with links.
 Model: sync.
 Guarantee: at-least-once; requests during an admission are served by one more, right after it.
 Failure: logged; the tick admits, too.
@@ -12,6 +12,7 @@ import threading
 from django.db import connection
 
 from executions.placement.dispatch import admit_and_send
+from tenants.scope import keep_connections
 
 STOP_SECONDS = 5.0
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class AdmissionLoop(threading.Thread):
 
     def run(self) -> None:
         """Admit on every request, until the worker stops."""
+        keep_connections()
         while self._requested.wait() and not self._stopping:
             self._requested.clear()
             try:

@@ -1,7 +1,7 @@
 """Threads that end placements for the lease loop, which must not wait.
 
 Timing: background-worker; a close takes as long as its runtime and remote servers do.
-Model: sync, a few threads with a connection each.
+Model: sync, a few threads that share connections.
 Guarantee: at-least-once; a placement that was not ended is found again by the loop.
 Failure: logged; a broken connection is replaced.
 """
@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.db import Error as DatabaseError
 from django.db import connection
+
+from tenants.scope import keep_connections
 
 THREADS = 16  # a few that hang must not hold up the others
 logger = logging.getLogger(__name__)
@@ -34,6 +36,7 @@ class CloserPool:
 
 
 def _run(work: Callable[[], None]) -> None:
+    keep_connections()
     try:
         work()
     except DatabaseError as error:

@@ -3,6 +3,7 @@
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.periodic import Periodic
 from foundation.logs import bound
+from tenants.scope import keep_connections
 
 
 class LogFlushLoop(Periodic):
@@ -14,6 +15,7 @@ class LogFlushLoop(Periodic):
 
     def turn(self) -> None:
         """Write the output that has come since the last turn."""
+        keep_connections()
         for context in self._boot.contexts.all():
             if context.attempt_log is not None:
                 with bound(context.log_ids):

@@ -13,6 +13,8 @@ from abc import abstractmethod
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from tenants.scope import give_back_connection
+
 STOP_SECONDS = 5.0
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ class Periodic(threading.Thread):
         while not self._stopping.wait(self._period):
             try:
                 self.turn()
+                give_back_connection()
             except DatabaseError as error:
                 reason = str(error).strip().partition("\n")[0]
                 logger.warning(

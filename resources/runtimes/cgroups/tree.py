@@ -19,6 +19,7 @@ from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.faults import reported
 
 _KEPT_BY = {"cpu": "cpu", "memory": "ram_mb", "pids": "processes"}
+_numbers = count(1)  # of this process: its trees make groups in the same directories
 
 
 class Cgroups:
@@ -28,7 +29,6 @@ class Cgroups:
         self._kind = kind
         self._bases = bases
         self._stem = names.own_stem()
-        self._numbers = count(1)
         self._left: deque[Path] = deque()
 
     @property
@@ -38,7 +38,7 @@ class Cgroups:
 
     def create(self, limits: RunLimits) -> RunGroup:
         """Make the group of one run with those of its limits that a group keeps."""
-        group = self._kind(f"{self._stem}-{next(self._numbers)}", self._bases, self._left)
+        group = self._kind(f"{self._stem}-{next(_numbers)}", self._bases, self._left)
         try:
             group.make(limits)
         except BaseException as error:

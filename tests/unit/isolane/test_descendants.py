@@ -3,7 +3,6 @@
 Nothing is ended here: that would take along what these tests themselves run on.
 """
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -53,5 +52,5 @@ def test_elsewhere_orphans_are_not_adopted(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_library_without_prctl_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(descendants, "c_library", object)
     assert not descendants.adopt_orphans()

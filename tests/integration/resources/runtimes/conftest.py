@@ -1,9 +1,12 @@
 """A real pool of runners with the nodes of tests.nodes."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -11,9 +14,9 @@ import pytest
 
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import StepResult
-from resources.runtimes.base import RunIdentity, Runtime
+from resources.runtimes.base import RunIdentity, Runtime, RuntimeBackend
 from resources.runtimes.shared import SharedBackend, SharedRuntime
-from tests.placements import ACME, a_placement
+from tests.placements import a_placement
 
 NUMBERS = {"acme": 1, "globex": 2}
 
@@ -43,6 +46,27 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+@cache
+def why_not(backend: Callable[..., RuntimeBackend]) -> str:
+    """Return why this machine does not give a level, empty if it does; without packages, which are no reason."""
+    bare = backend(level="tried", size=1)
+    try:
+        return bare.availability().reason
+    finally:
+        bare.stop()
+
+
+def sleepers(*times: str) -> list[int]:
+    """Return the processes of this machine that sleep for so long, in whatever namespace."""
+    wanted = [f"sleep\0{seconds}\0".encode() for seconds in times]
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() in wanted:
+                found.append(int(path.parent.name))
+    return found
+
+
 def a_run(uses: str, parameters: dict[str, Any] | None = None, **changes: Any) -> Run:
     """Build a RUN of a test node."""
     fields: dict[str, Any] = {
@@ -65,6 +89,7 @@ class Driver:
     runtime: Runtime
     cancelled: threading.Event = field(default_factory=threading.Event)
     frames: list[Log | Progress | Cost] = field(default_factory=list)
+    on_progress: Callable[[], object] = lambda: None
 
     def run(
         self,
@@ -80,8 +105,13 @@ class Driver:
             a_run(uses, parameters, step=step, timeout_s=float(seconds), variables=variables or {}),
             deadline=time.monotonic() + seconds,
             cancelled=self.cancelled,
-            on_frame=self.frames.append,
+            on_frame=self._hear,
         )
+
+    def _hear(self, frame: Log | Progress | Cost) -> None:
+        self.frames.append(frame)
+        if isinstance(frame, Progress):
+            self.on_progress()
 
     def output(
         self, uses: str, parameters: dict[str, Any] | None = None, *, step: str = "pay"
@@ -90,6 +120,14 @@ class Driver:
         result = self.run(uses, parameters, step=step)
         assert result.status == "succeeded", result
         return result.output
+
+
+def said(driver: Driver) -> list[tuple[str, str]]:
+    """Return the log lines since the last call."""
+    lines: list[tuple[str, str]]
+    lines = [(frame.level, frame.message) for frame in driver.frames if isinstance(frame, Log)]
+    driver.frames.clear()
+    return lines
 
 
 @pytest.fixture
@@ -123,17 +161,6 @@ def start(backend: SharedBackend) -> Iterator[Start]:
     yield start_one
     for runtime in started:
         runtime.close(5)
-
-
-@pytest.fixture
-def task_driver() -> Iterator[Driver]:
-    """An open runtime with the functions of tests.nodes.tasks, too."""
-    pool = SharedBackend(level="shared", size=1, packages=PACKAGES, tasks=["tests.nodes.tasks"])
-    runtime = pool.start(a_placement(), identity=ACME)
-    runtime.open()
-    yield Driver(runtime)
-    runtime.close(5)
-    pool.stop()
 
 
 @pytest.fixture

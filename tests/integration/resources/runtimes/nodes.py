@@ -18,6 +18,7 @@ from isolane.protocol import COSTS_MAX, Cost
 from isolane.results import StepResult
 
 _released = threading.Event()
+_kept: list[bytes] = []
 
 
 @node("restless.fail")
@@ -57,6 +58,7 @@ def forge_reuse(ctx: NodeContext) -> None:
 @node("restless.leave_forger")
 def leave_forger(ctx: NodeContext, *, with_result: bool) -> None:
     """Leave a thread behind that speaks for the next attempt."""
+    _released.clear()  # set by an earlier run in this process, perhaps
 
     def forge() -> None:
         _released.wait()
@@ -78,6 +80,12 @@ def release_forger(ctx: NodeContext) -> str:
     for thread in others:
         thread.join()
     return "own"
+
+
+@node("restless.keep")
+def keep(ctx: NodeContext, *, megabytes: int) -> None:
+    """Keep RAM for ever."""
+    _kept.append(b"x" * (megabytes << 20))
 
 
 @node("restless.leave")

@@ -14,50 +14,6 @@ from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import Zygote, ZygoteOptions
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
 
-SECRETS = (
-    "DATABASE_URL",
-    "REDIS_URL",
-    "SECRET_KEY",
-    "AWS_SECRET_ACCESS_KEY",
-    "PYTHONSTARTUP",
-    "ISOLANE_CACHE_URL",
-    "ISOLANE_SECRETS_DIR",
-    "ISOLANE_SECRET_ACME__BILLING_PASSWORD",
-)
-
-
-@pytest.fixture
-def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in SECRETS:
-        monkeypatch.setenv(name, "hunter2")
-
-
-@pytest.mark.usefixtures("secrets")
-def test_no_credential_of_the_worker_is_inherited(start: Start) -> None:
-    runtime = start()
-    seen = Driver(runtime).output("test.environment")
-    assert "hunter2" not in seen["environ"] + seen["env"]
-    assert "hunter2" not in Path(f"/proc/{runtime.pid}/environ").read_text()
-    assert set(psutil.Process(runtime.pid).environ()) <= {
-        "PATH",
-        "LANG",
-        "LC_ALL",
-        "LC_CTYPE",  # set by Python itself where the locale is C
-        "TZ",
-        "PYTHONPATH",
-        "HOME",
-        "TMPDIR",
-    }
-
-
-def test_no_descriptor_of_the_worker_is_inherited(driver: Driver, tmp_path: Path) -> None:
-    with (tmp_path / "secret").open("w") as file:
-        os.set_inheritable(file.fileno(), True)
-        targets = driver.output("test.descriptors")
-    kinds = sorted(target.split(":")[0] for target in targets if "/proc/" not in target)
-    # The stream, the pipes for output, and copies of the three standard descriptors.
-    assert kinds == ["/dev/null", "pipe", "pipe", "pipe", "pipe", "socket"]
-
 
 def test_it_leads_its_own_session(start: Start) -> None:
     runtime = start()

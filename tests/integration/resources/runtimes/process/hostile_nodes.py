@@ -1,6 +1,5 @@
 """Nodes of an attacker, and of its neighbour."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,9 @@ def attack(ctx: NodeContext, *, name: str) -> Any:
 def descriptors(ctx: NodeContext) -> list[str]:
     """Return the targets of all descriptors that the runner has."""
     found = []
-    for name in os.listdir("/proc/self/fd"):
+    for link in Path("/proc/self/fd").iterdir():
         try:
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
+            found.append(str(link.readlink()))
         except FileNotFoundError:  # that of the listing
             continue
     return sorted(found)
@@ -43,5 +42,5 @@ def neighbour(ctx: NodeContext, *, token: str) -> dict[str, Any]:
     while not ctx.cancelled:
         beats += 1
         time.sleep(0.01)
-    processes = [name for name in os.listdir("/proc") if name.isdecimal()]
+    processes = [path for path in Path("/proc").iterdir() if path.name.isdecimal()]
     return {"beats": beats, "token": kept.read_text(), "processes": len(processes)}

@@ -51,6 +51,10 @@ def _read(path: str) -> str:
         return file.read(64).decode(errors="replace")
 
 
+def _list(path: str | Path) -> list[str]:
+    return [found.name for found in Path(path).iterdir()]
+
+
 def _write(path: str, text: str) -> None:
     with Path(path).open("r+b", buffering=0) as file:
         file.write(text.encode())
@@ -63,7 +67,7 @@ def _append(path: str) -> None:
 
 def _create(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-    os.unlink(path)
+    Path(path).unlink()
 
 
 def _connect(family: int, address: Any, kind: int = socket.SOCK_STREAM) -> str:
@@ -136,7 +140,7 @@ def _refused(condition: bool, what: str) -> str:
 
 
 def _foreign_processes(_: Facts) -> str:
-    shown = sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())
+    shown = sorted(int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal())
     own = {1, os.getpid(), os.getppid()}
     return _refused(bool(set(shown) - own), f"processes {shown[:20]}")
 
@@ -160,7 +164,7 @@ def _many_processes(facts: Facts) -> str:
     """Start some more than the limit and no more, whatever the sandbox allows."""
     started: list[subprocess.Popen[bytes]] = []
     try:
-        for _ in range(int(facts["processes"]) + 8):
+        while len(started) < int(facts["processes"]) + 8:
             started.append(subprocess.Popen(["/bin/sleep", "30"]))
     finally:
         for process in started:
@@ -173,7 +177,7 @@ def _many_processes(facts: Facts) -> str:
 def _many_files(facts: Facts) -> str:
     opened: list[int] = []
     try:
-        for _ in range(int(facts["open_files"]) + 8):
+        while len(opened) < int(facts["open_files"]) + 8:
             opened.append(os.open("/dev/null", os.O_RDONLY))
     finally:
         for descriptor in opened:
@@ -186,17 +190,17 @@ PROBES: dict[str, Probe] = {
     "read_shadow": lambda _: _read("/etc/shadow"),
     "read_etc_of_the_machine": lambda _: _read("/etc/hostname"),
     "read_home_of_root": lambda _: _read("/root/.profile"),
-    "read_sys": lambda _: os.listdir("/sys"),
+    "read_sys": lambda _: _list("/sys"),
     "read_dev_mem": lambda _: _read("/dev/mem"),
     "read_kernel_memory": lambda _: _read("/proc/kcore"),
     "read_platform_secret": lambda facts: _read(facts["secret"]),
-    "list_platform_folder": lambda facts: os.listdir(os.path.dirname(facts["secret"])),
+    "list_platform_folder": lambda facts: _list(Path(facts["secret"]).parent),
     "read_platform_source": lambda facts: _read(facts["source"]),
     "read_folder_of_another_run": lambda facts: _read(facts["other_run"]),
     "read_environ_of_the_worker": lambda facts: _read(f"/proc/{facts['worker']}/environ"),
     "see_foreign_processes": _foreign_processes,
     "write_the_view": lambda _: _append(os.__file__),
-    "create_in_the_view": lambda _: _create(f"{os.path.dirname(os.__file__)}/evil.py"),
+    "create_in_the_view": lambda _: _create(f"{os.__file__}.evil"),
     "write_etc": lambda _: _append("/etc/passwd"),
     "create_in_the_root": lambda _: _create("/evil"),
     "write_proc_sys": lambda _: _append("/proc/sys/kernel/hostname"),
@@ -213,7 +217,7 @@ PROBES: dict[str, Probe] = {
     "read_environ_of_the_guard": lambda _: _read(f"/proc/{GUARD}/environ"),
     "read_mem_of_the_guard": lambda _: _read(f"/proc/{GUARD}/mem"),
     "read_maps_of_the_guard": lambda _: _read(f"/proc/{GUARD}/maps"),
-    "read_descriptors_of_the_guard": lambda _: os.listdir(f"/proc/{GUARD}/fd"),
+    "read_descriptors_of_the_guard": lambda _: _list(f"/proc/{GUARD}/fd"),
     "read_memory_of_the_guard": _read_guard_memory,
     "trace_the_guard": lambda _: _check(_LIBC.ptrace(PTRACE_SEIZE, GUARD, 0, 0)),
     "be_traced": lambda _: _check(_LIBC.ptrace(PTRACE_TRACEME, 0, 0, 0)),

@@ -9,7 +9,9 @@ import pytest
 
 from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
-from resources.runtimes.base import PoolExhaustedError, RunIdentity, RuntimeStartError
+from resources.runtimes import pool
+from resources.runtimes.base import RunIdentity
+from resources.runtimes.child import end_descendants_of
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import (
     Driver,
@@ -67,24 +69,6 @@ def test_what_a_step_changed_in_the_process_is_set_back_for_the_next_run(start: 
     assert driver.frames[0] == Log(step="pay", level="info", message="printed")
 
 
-def test_that_a_step_was_handed_an_open_handle_is_heard_with_its_result(
-    backend: SharedBackend,
-) -> None:
-    heard: list[Resource] = []
-    runtime = backend.start(PLACEMENT, identity=ACME, grants=[CHAT], on_resource=heard.append)
-    runtime.open()
-    driver = Driver(runtime)
-    for step in ("one", "two", "two"):
-        driver.output("restless.use", step=step)
-    assert runtime.close(5) == ()
-    assert [(frame.event, frame.name, frame.step) for frame in heard] == [
-        ("allocated", "chat", "one"),
-        ("reused", "chat", "two"),
-        ("disposed", "chat", ""),
-    ]
-    assert len({frame.resource_id for frame in heard}) == 1
-
-
 @pytest.mark.parametrize(
     ("uses", "events", "errors"),
     [
@@ -119,19 +103,34 @@ def test_what_a_step_patched_is_seen_by_its_own_tenant_only(start: Start) -> Non
     assert Driver(again).output("test.read_module") == "acme"
 
 
-def test_a_full_pool_ends_the_longest_idle_runner_of_another_tenant(start: Start) -> None:
-    tenants = ("acme", "globex", "hooli", "umbrella")
-    idle = [start(tenant_id=tenant) for tenant in tenants[:2]]
-    for runtime in idle:
-        runtime.close(5)
-    idle += [start(tenant_id=tenant) for tenant in tenants[2:]]
-    for runtime in idle[2:]:
-        runtime.close(5)
-    assert not any(is_gone(runtime.pid) for runtime in idle)  # twice as many as may be at work
+def test_a_full_pool_ends_the_longest_idle_runners_of_other_tenants(start: Start) -> None:
+    idle = []
+    for tenant in ("acme", "globex", "hooli", "umbrella", "soylent", "tyrell"):
+        idle.append(start(tenant_id=tenant))
+        idle[-1].close(5)
+    assert not any(
+        is_gone(runtime.pid) for runtime in idle
+    )  # three times as many as may be at work
     initech = start(tenant_id="initech")
     assert initech.pid not in {runtime.pid for runtime in idle}
-    assert [is_gone(runtime.pid) for runtime in idle] == [True, False, False, False]
-    assert start(tenant_id="globex").pid == idle[1].pid
+    # Twice as many are left, the new one included.
+    assert [is_gone(runtime.pid) for runtime in idle] == [True, True, True, False, False, False]
+    assert start(tenant_id="umbrella").pid == idle[3].pid
+
+
+def test_runners_that_are_ended_together_leave_no_process(start: Start, tmp_path: Path) -> None:
+    files = [tmp_path / tenant for tenant in ("acme", "globex")]
+    runtimes = [start(tenant_id=file.name) for file in files]
+    for runtime, file in zip(runtimes, files, strict=True):
+        Driver(runtime).output("test.daemonize", {"pid_file": str(file)})
+    left = [int(file.read_text()) for file in files]
+    children = [runtime._child for runtime in runtimes]
+    end_descendants_of(children)
+    assert all(is_gone(pid) for pid in left)
+    assert not any(is_gone(child.pid) for child in children)
+    for child in children:
+        child.dispose()
+    assert all(is_gone(child.pid) for child in children)
 
 
 def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> None:
@@ -147,7 +146,7 @@ def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> No
 
     with ThreadPoolExecutor(max_workers=2) as threads:
         pids = list(threads.map(one_run, [f"tenant{number % 6}" for number in range(18)]))
-    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 4
+    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 6
 
 
 def test_a_line_begun_in_a_teardown_does_not_reach_the_next_execution(start: Start) -> None:
@@ -180,14 +179,6 @@ def test_the_old_handle_cannot_kill_the_runner_of_another(start: Start) -> None:
     assert second.alive
 
 
-def test_callbacks_run_at_close_in_reverse_order(driver: Driver, tmp_path: Path) -> None:
-    file = tmp_path / "closed.txt"
-    driver.output("test.on_close", {"file": str(file)})
-    assert not file.exists()
-    assert driver.runtime.close(5) == ()
-    assert file.read_text().splitlines() == ["last registered", "first registered"]
-
-
 def test_a_failing_callback_is_reported_and_the_runner_not_used_again(
     start: Start, tmp_path: Path
 ) -> None:
@@ -216,45 +207,6 @@ def test_a_runner_with_leftovers_is_ended(start: Start, uses: str, error: str) -
         wait_until(lambda: is_gone(left))
 
 
-def test_a_process_that_left_its_session_is_ended_with_the_context(
-    start: Start, tmp_path: Path
-) -> None:
-    runtime, pid_file = start(), tmp_path / "pid"
-    Driver(runtime).output("test.daemonize", {"pid_file": str(pid_file)})
-    assert not is_gone(int(pid_file.read_text()))
-    assert runtime.close(5) == ("a process was left running",)
-    assert is_gone(int(pid_file.read_text()))
-    assert is_gone(runtime.pid)
-
-
-def test_kill_ends_a_process_that_left_its_session(start: Start, tmp_path: Path) -> None:
-    runtime, pid_file = start(), tmp_path / "pid"
-    Driver(runtime).output("test.daemonize", {"pid_file": str(pid_file)})
-    runtime.kill()
-    wait_until(lambda: is_gone(int(pid_file.read_text())))
-
-
-def test_a_teardown_that_hangs_is_cut(start: Start) -> None:
-    runtime = start()
-    Driver(runtime).output("test.hang_on_close")
-    (error,) = runtime.close(0.3)
-    assert "did not answer within 0.3 s" in error
-    assert is_gone(runtime.pid)
-
-
-def test_the_pool_has_a_size_and_a_closed_runtime_frees_its_place(
-    backend: SharedBackend, start: Start
-) -> None:
-    first, second = start(), start()
-    assert first.pid != second.pid
-    with pytest.raises(PoolExhaustedError, match="all 2 runtimes of level shared are in use"):
-        backend.start(PLACEMENT, identity=ACME)
-    second.kill()
-    assert not second.alive
-    second.close(5)
-    assert start().alive
-
-
 def test_an_idle_runner_that_died_is_replaced(start: Start) -> None:
     first = start()
     first.close(5)
@@ -263,12 +215,6 @@ def test_an_idle_runner_that_died_is_replaced(start: Start) -> None:
     second = start()
     assert second.pid != first.pid
     assert Driver(second).output("test.add", {"a": 1}) == 2
-
-
-def test_a_runtime_that_was_never_opened_goes_back(backend: SharedBackend, start: Start) -> None:
-    unopened = backend.start(PLACEMENT, identity=ACME)
-    assert unopened.close(5) == ()
-    assert Driver(start()).output("test.add", {"a": 1}) == 2
 
 
 def test_stop_ends_idle_and_busy_runners(backend: SharedBackend, start: Start) -> None:
@@ -282,23 +228,26 @@ def test_stop_ends_idle_and_busy_runners(backend: SharedBackend, start: Start) -
     assert Driver(busy).run("test.identity").code is Code.UNKNOWN_ERROR
 
 
-def test_a_package_that_cannot_be_imported_is_named() -> None:
-    backend = SharedBackend(level="shared", size=1, packages=["tests.nowhere"])
-    reason = "package tests.nowhere cannot be imported: ModuleNotFoundError"
-    with pytest.raises(RuntimeStartError, match=reason):
-        backend.describe()
-    with pytest.raises(RuntimeStartError, match=reason):
-        backend.start(PLACEMENT, identity=ACME)
-    backend.stop()
+def test_a_runner_is_replaced_after_so_many_runs(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "RUNS_MAX", 2)
+    first, second, third = (one_run(start) for _ in range(3))
+    assert (second == first, third == first) == (True, False)
+    assert is_gone(first)
 
 
-def test_packages_are_found_on_the_paths_given(tmp_path: Path) -> None:
-    source = (
-        "from isolane import node\n@node('own.one')\ndef one(ctx): return 1\n__version__ = '2.5'\n"
-    )
-    (tmp_path / "own_nodes.py").write_text(source)
-    backend = SharedBackend(level="shared", size=1, packages=["own_nodes"], paths=[tmp_path])
-    catalogue = backend.describe()
-    backend.stop()
-    assert "own.one" in {node.name for node in catalogue.nodes}
-    assert catalogue.packages["own_nodes"] == "2.5"
+def test_and_when_its_ram_has_grown(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "GROWTH_MAX_MB", 64)
+    pids = [one_run(start, keeps_mb=40) for _ in range(3)]
+    assert (pids[1] == pids[0], pids[2] == pids[0]) == (True, False)
+    assert is_gone(pids[0])
+    assert one_run(start, tenant_id="globex") not in pids
+
+
+def one_run(start: Start, *, tenant_id: str = "acme", keeps_mb: int = 0) -> int:
+    """Run one step that keeps so much, and return the runner that it ran in."""
+    runtime = start(tenant_id=tenant_id)
+    Driver(runtime).output("restless.keep", {"megabytes": keeps_mb})
+    assert runtime.close(5) == ()
+    return runtime.pid

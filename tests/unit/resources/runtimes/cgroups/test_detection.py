@@ -156,3 +156,14 @@ def test_without_proc_the_reason_is_told(kernel: Kernel) -> None:
     finding = find(kernel)
     assert finding.cgroups is None
     assert finding.reason.startswith("cgroups cannot be read:")
+
+
+def test_a_second_look_finds_the_same_beside_groups_of_the_first(kernel: Kernel) -> None:
+    kernel.mount_v2("/isolane.service", members=[os.getpid()])
+    first = find_cgroups(kernel.process)
+    assert first.cgroups is not None
+    first.cgroups.create(RunLimits())
+    second = find_cgroups(kernel.process)
+    assert second.cgroups is not None
+    assert (second.cgroups.kept, second.reason) == (first.cgroups.kept, first.reason)
+    second.cgroups.create(RunLimits())

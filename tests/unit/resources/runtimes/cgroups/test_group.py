@@ -17,7 +17,7 @@ from tests.unit.resources.runtimes.cgroups.kernel import Kernel
 
 LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=20, disk_mb=9, open_files=9)
 V1_MOUNTS = ("memory", "pids", "cpu", "cpuacct")
-RUN = "isolane-[0-9]*-1"
+RUN = "isolane-[0-9]*-[0-9]*"
 
 
 class Machine:

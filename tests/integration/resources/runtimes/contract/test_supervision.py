@@ -2,34 +2,20 @@
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from isolane.limits import RunLimits
 from isolane.protocol import COSTS_MAX, HEADER, VERSION, Cost, Log, Progress, encode
 from isolane.results import Code, StepResult
-from resources.runtimes.shared import SharedBackend, SharedRuntime
+from resources.runtimes.shared import SharedBackend
 from resources.runtimes.supervision import DROPPED, LOG_LINES, OUTPUT_KB
 from tests.integration.resources.runtimes.conftest import (
     Driver,
     Start,
     a_run,
-    is_gone,
-    wait_until,
 )
 from tests.placements import ACME, a_placement
-
-
-def test_the_deadline_kills_the_whole_group(driver: Driver, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pids"
-    began = time.monotonic()
-    result = driver.run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)}, seconds=1)
-    assert (result.status, result.code) == ("failed", Code.TIMEOUT)
-    assert 1 <= time.monotonic() - began < 3
-    assert not driver.runtime.alive
-    for pid in map(int, pid_file.read_text().split()):
-        wait_until(lambda pid=pid: is_gone(pid))  # type: ignore[misc]
 
 
 def test_the_deadline_holds_while_the_step_floods(driver: Driver) -> None:
@@ -66,57 +52,6 @@ def test_a_run_with_a_limit_of_output_is_cut_there(backend: SharedBackend) -> No
     assert said == ["x" * 1000, DROPPED]
 
 
-def test_the_deadline_ends_a_process_that_left_its_session(driver: Driver, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    parameters = {"pid_file": str(pid_file), "seconds": 60}
-    assert driver.run("test.daemonize", parameters, seconds=1).code is Code.TIMEOUT
-    wait_until(lambda: is_gone(int(pid_file.read_text())))
-
-
-def test_a_cancellation_ends_a_process_that_left_its_session(
-    driver: Driver, tmp_path: Path
-) -> None:
-    pid_file = tmp_path / "pid"
-
-    def cancel() -> None:
-        wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
-        driver.cancelled.set()
-
-    thread = threading.Thread(target=cancel)
-    thread.start()
-    result = driver.run("test.daemonize", {"pid_file": str(pid_file), "seconds": 60})
-    thread.join()
-    assert result.code is Code.CANCELLED
-    wait_until(lambda: is_gone(int(pid_file.read_text())))
-
-
-def test_a_death_ends_a_process_that_left_its_session(driver: Driver, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    driver.output("test.daemonize", {"pid_file": str(pid_file)})
-    assert driver.run("test.exit", {"code": 7}).code is Code.UNKNOWN_ERROR
-    wait_until(lambda: is_gone(int(pid_file.read_text())))
-
-
-def test_a_step_that_ignores_its_cancellation_is_killed(driver: Driver, tmp_path: Path) -> None:
-    pid_file, cancelled_at = tmp_path / "pids", []
-
-    def cancel() -> None:
-        wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
-        cancelled_at.append(time.monotonic())
-        driver.cancelled.set()
-
-    thread = threading.Thread(target=cancel)
-    thread.start()
-    result = driver.run("test.sleep", {"seconds": 60, "pid_file": str(pid_file)})
-    ended_at = time.monotonic()
-    thread.join()
-    assert result.code is Code.CANCELLED
-    assert not driver.runtime.alive
-    assert 1 <= ended_at - cancelled_at[0] < 2
-    for pid in map(int, pid_file.read_text().split()):
-        wait_until(lambda pid=pid: is_gone(pid))  # type: ignore[misc]
-
-
 @pytest.mark.parametrize("succeed", [True, False])
 def test_a_step_may_end_by_itself_when_cancelled(driver: Driver, succeed: bool) -> None:
     cancelled_at: list[float] = []
@@ -144,15 +79,6 @@ def test_a_cancelled_step_does_not_begin(driver: Driver) -> None:
     result = driver.run("test.speak")
     assert (result.code, result.message) == (Code.CANCELLED, "cancelled before it began")
     assert driver.frames == []
-
-
-def test_a_runtime_that_leaves_is_reported_with_its_exit_code(driver: Driver) -> None:
-    result = driver.run("test.exit", {"code": 7})
-    assert (result.code, result.message) == (
-        Code.UNKNOWN_ERROR,
-        "the runtime died (exit code 7)",
-    )
-    assert not driver.runtime.alive
 
 
 def test_a_death_is_seen_though_an_orphan_keeps_the_stream_open(driver: Driver) -> None:
@@ -285,7 +211,7 @@ def test_large_parameters_and_outputs_pass(driver: Driver) -> None:
 
 
 def test_an_error_of_the_callback_kills_the_runtime_and_is_raised(start: Start) -> None:
-    runtime: SharedRuntime = start()
+    runtime = start()
 
     def fail(frame: Log | Progress | Cost) -> None:
         raise TimeoutError("the database is away")

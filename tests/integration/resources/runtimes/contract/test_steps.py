@@ -1,4 +1,4 @@
-"""resources.runtimes.shared: steps in real processes, what they see and say, and what they come to."""
+"""Steps at every level: what they see and say, and what they come to."""
 
 import os
 
@@ -6,18 +6,19 @@ import pytest
 
 from isolane.protocol import Log, Progress
 from isolane.results import Code
-from resources.runtimes.shared import SharedBackend
-from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, Start
+from resources.runtimes.base import RuntimeBackend
+from tests.integration.resources.runtimes.conftest import Driver
+from tests.integration.resources.runtimes.contract.conftest import NODES, TASKS, Build, Start
 from tests.placements import run_id
 
 
-def test_the_catalogue_describes_all_nodes(backend: SharedBackend) -> None:
+def test_the_catalogue_describes_all_nodes(backend: RuntimeBackend) -> None:
     catalogue = backend.describe()
     nodes = {node.name: node for node in catalogue.nodes}
     assert {"data.map", "test.add"} <= set(nodes)
     assert nodes["test.identity"].idempotent
     assert nodes["test.add"].parameters["required"] == ["a"]
-    assert set(catalogue.packages) == {"isolane", *PACKAGES}
+    assert set(catalogue.packages) == {"isolane", *NODES, *TASKS}
     assert catalogue.python.startswith("3.")
 
 
@@ -68,9 +69,9 @@ def test_variables_have_a_limit_together(driver: Driver) -> None:
     ],
 )
 def test_a_trace_begins_in_the_code_of_the_author(
-    task_driver: Driver, uses: str, parameters: dict[str, str], first: str
+    driver: Driver, uses: str, parameters: dict[str, str], first: str
 ) -> None:
-    result = task_driver.run(uses, parameters)
+    result = driver.run(uses, parameters)
     assert (result.code, result.message) == (
         Code.UNKNOWN_ERROR,
         f"ValueError in node {uses}",
@@ -82,8 +83,8 @@ def test_a_trace_begins_in_the_code_of_the_author(
     assert last == "ValueError: password=hunter2"
 
 
-def test_functions_and_celery_tasks_are_nodes(task_driver: Driver) -> None:
-    output = task_driver.output
+def test_functions_and_celery_tasks_are_nodes(driver: Driver) -> None:
+    output = driver.output
     assert output("task:tests.nodes.tasks.price", {"items": ["a", "b"]}) == {
         "total": 5.0,
         "note": None,
@@ -91,17 +92,14 @@ def test_functions_and_celery_tasks_are_nodes(task_driver: Driver) -> None:
     assert output("task:tests.nodes.tasks.later", {"text": "x"}) == "x"
     assert output("task:tests.nodes.tasks.work.shared", {"a": 2}) == 3
     assert output("task:tests.nodes.tasks.work.owned", {"text": "up"}) == "UP"
-    refused = task_driver.run("task:tests.nodes.tasks.work.shared", {"a": "2"})
+    refused = driver.run("task:tests.nodes.tasks.work.shared", {"a": "2"})
     assert refused.message.endswith("parameter a: expected integer, got string")
-    assert task_driver.run("task:os.getcwd").code is Code.SKILL_NOT_FOUND
+    assert driver.run("task:os.getcwd").code is Code.SKILL_NOT_FOUND
 
 
-def test_only_functions_that_can_be_called_by_name_are_listed() -> None:
-    backend = SharedBackend(
-        level="shared", size=1, tasks=["tests.nodes.tasks", "tests.nodes.tasks.work"]
-    )
+def test_only_functions_that_can_be_called_by_name_are_listed(build: Build) -> None:
+    backend = build(packages=(), tasks=["tests.nodes.tasks", "tests.nodes.tasks.work"])
     catalogue = backend.describe()
-    backend.stop()
     prefix = "task:tests.nodes.tasks."
     names = [node.name.removeprefix(prefix) for node in catalogue.nodes if ":" in node.name]
     assert names == ["alias", "due", "later", "price", "work.owned", "work.shared"]

@@ -1,0 +1,65 @@
+"""isolane.sandbox.rlimits: which of a run's limits the kernel keeps for each process."""
+
+import resource
+from collections.abc import Collection
+
+import pytest
+
+from isolane.limits import RunLimits
+from isolane.sandbox.rlimits import apply_rlimits
+
+MB = 1 << 20
+LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=8, disk_mb=5, open_files=32, seconds=9.0)
+ALWAYS = {
+    resource.RLIMIT_CORE: (0, 0),
+    resource.RLIMIT_MEMLOCK: (64 << 10, 64 << 10),
+    resource.RLIMIT_MSGQUEUE: (0, 0),
+}
+Set = dict[int, tuple[int, int]]
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Set:
+    """The limits that were set, in a process that had none."""
+    given: Set = {}
+    endless = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: given.get(which, endless))
+    monkeypatch.setattr(resource, "setrlimit", given.__setitem__)
+    return given
+
+
+def test_a_run_without_limits_has_the_common_ones(kernel: Set) -> None:
+    apply_rlimits(RunLimits(), counted=())
+    assert kernel == ALWAYS
+
+
+def test_where_nothing_else_counts_all_are_set(kernel: Set) -> None:
+    apply_rlimits(LIMITS, counted=())
+    assert kernel == ALWAYS | {
+        resource.RLIMIT_NOFILE: (32, 32),
+        resource.RLIMIT_NPROC: (9, 9),  # and the guard
+        resource.RLIMIT_DATA: ((64 + 128) * MB, (64 + 128) * MB),
+        resource.RLIMIT_CPU: (5, 6),  # 4.5 seconds, and one to die of the second signal
+    }
+
+
+@pytest.mark.parametrize(
+    ("counted", "which"),
+    [
+        ({"processes"}, resource.RLIMIT_NPROC),
+        ({"ram_mb"}, resource.RLIMIT_DATA),
+        ({"cpu"}, resource.RLIMIT_CPU),
+    ],
+)
+def test_what_a_cgroup_counts_is_not_limited_again(
+    kernel: Set, counted: Collection[str], which: int
+) -> None:
+    apply_rlimits(LIMITS, counted=counted)
+    assert which not in kernel
+    assert len(kernel) == len(ALWAYS) + 3
+
+
+def test_a_stricter_limit_of_the_machine_stays(kernel: Set) -> None:
+    kernel[resource.RLIMIT_NOFILE] = (16, 20)
+    apply_rlimits(LIMITS, counted=())
+    assert kernel[resource.RLIMIT_NOFILE] == (20, 20)
