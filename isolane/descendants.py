@@ -20,6 +20,7 @@ from isolane.c_library import c_library
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 1.0  # for processes that start others faster than they are killed
 _PROC = Path("/proc")
+_STAT_BYTES = 4096
 
 
 def adopt_orphans() -> bool:
@@ -53,12 +54,12 @@ def kill_descendants() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def descendants_of(root: int) -> list[int]:
-    """Return the ids of all descendants of a process that /proc shows."""
+def descendants_of(*roots: int) -> list[int]:
+    """Return the ids of all descendants of these processes that /proc shows, by one look at it."""
     children: dict[int, list[int]] = {}
     for pid, parent in _parents().items():
         children.setdefault(parent, []).append(pid)
-    found = list(children.get(root, ()))
+    found = [pid for root in roots for pid in children.get(root, ())]
     for pid in found:  # grows while it is read
         found += children.get(pid, ())
     return found
@@ -66,16 +67,23 @@ def descendants_of(root: int) -> list[int]:
 
 def _parents() -> dict[int, int]:
     try:
-        entries = [entry for entry in _PROC.iterdir() if entry.name.isdecimal()]
+        names = [name for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208 - a machine has many
     except OSError:
         return {}
     found = {}
-    for entry in entries:
+    for name in names:
         with contextlib.suppress(OSError, IndexError):  # it ended meanwhile
             # The process name, in brackets, may itself contain brackets.
-            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            found[int(entry.name)] = int(fields[1])
+            found[int(name)] = int(_read(f"{_PROC}/{name}/stat").rpartition(b")")[2].split()[1])
     return found
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, _STAT_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _has_children() -> bool:

@@ -144,7 +144,9 @@ DATABASES = {
         **({"pool": _POOL} if ENV.database_pool_size else {}),
     )
 }
-DATABASES["default"]["KEPT_CONNECTIONS"] = ENV.worker_concurrency + 2
+DATABASES["default"]["KEPT_CONNECTIONS"] = (
+    2 * ENV.worker_concurrency
+)  # so that a tenant's own is seldom busy
 if ENV.database_owner_url:
     DATABASES["owner"] = _database(ENV.database_owner_url)
 

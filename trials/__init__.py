@@ -1,1 +1,1 @@
-"""Fault trials: chaos, storm and siege. Each is a program of its own, see docs/trials.md."""
+"""Fault trials: chaos, storm, flood and siege. Each is a program of its own, see docs/trials.md."""

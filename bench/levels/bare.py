@@ -18,12 +18,12 @@ from django.conf import settings
 
 from bench.contenders.base import Contender
 from bench.levels.contenders import HOLD, HOLD_SECONDS
-from bench.levels.starts import write_start
+from bench.levels.starts import Start, write_start
 from isolane.protocol import Open, Ready
 from orchestrator.env import PROJECT_ROOT
 from resources.runtimes.cgroups.detection import find_cgroups
 from resources.runtimes.forked_runtime import START_TIMEOUT
-from resources.runtimes.keepalive import Keepalive
+from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.sandbox import SandboxRunner, outside_user
 from resources.runtimes.seccomp import compile_policy
 from resources.runtimes.zygote import Zygote, ZygoteOptions
@@ -84,7 +84,7 @@ class Sandboxes(Bare):
         asked_at = time.monotonic()
         runner = SandboxRunner(
             zygote=self._zygotes[number % PARENTS],
-            keepalive=Keepalive(),
+            keepalive=KeepaliveTerm(),
             cgroups=self._cgroups,
             program=compile_policy(),
             limits=settings.RUN_LIMITS,
@@ -92,10 +92,12 @@ class Sandboxes(Bare):
         )
         try:
             runner.ask(_OPEN, Ready, START_TIMEOUT)
-            write_start(time.monotonic() - asked_at)
+            start = time.monotonic() - asked_at
             time.sleep(hold_s)
         finally:
             runner.dispose()
+        used = runner.usage().cpu_seconds if self._cgroups is not None else 0.0
+        write_start(Start(start * 1000, used * 1000))
 
 
 _OPEN = Open(
@@ -153,4 +155,4 @@ def _let_fork(forker: "subprocess.Popen[str]", forks: int, hold_s: float) -> Non
     if not (line := stdout.readline()):
         raise RuntimeError("a program that forks has ended")
     for seconds in line.split():
-        write_start(float(seconds))
+        write_start(Start(float(seconds) * 1000, 0.0))

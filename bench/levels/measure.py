@@ -55,7 +55,8 @@ def _measure_one(
     driver.call("fill", steps=steps, runs=runs)
     starts, before = Starts(stage.starts), spent(pids)
     seconds = driver.call("drain")
-    cpu_ms, loaded = difference(before, spent(pids), runs), starts.milliseconds()
+    cpu_ms, loaded = difference(before, spent(pids), runs), starts.found()
+    cpu_ms["sandboxes"] = sum(start.sandbox_ms for start in loaded) / runs
     starts = Starts(stage.starts)
     alone = [driver.call("one", steps=steps) * 1000 for _ in range(latencies)]
     return Measured(
@@ -68,8 +69,8 @@ def _measure_one(
             cpu_ms=cpu_ms,
             latencies_ms=alone,
         ),
-        starts_ms=starts.milliseconds(),
-        loaded_starts_ms=loaded,
+        starts_ms=[start.ms for start in starts.found()],
+        loaded_starts_ms=[start.ms for start in loaded],
         ram_mb=_ram_mb(stage, name),
     )
 

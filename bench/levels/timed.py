@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from bench.levels.starts import write_start
-from isolane.limits import Limits, Usage
+from bench.levels.starts import Start, write_start
+from isolane.limits import RunLimits, Usage
 from isolane.protocol import Grant, Run
 from isolane.results import StepResult
 from resources.placement import Placement
@@ -23,9 +23,11 @@ from resources.runtimes.shared import SharedBackend
 class TimedRuntime(Runtime):
     """A runtime whose first step tells when it began."""
 
-    def __init__(self, runtime: Runtime, asked_at: float) -> None:
+    def __init__(self, runtime: Runtime, asked_at: float, *, counts_itself: bool) -> None:
         self._runtime = runtime
-        self._asked_at: float | None = asked_at
+        self._asked_at = asked_at
+        self._counts_itself = counts_itself  # by a cgroup: then nobody waits for its processes
+        self._start_ms: float | None = None
 
     @property
     def alive(self) -> bool:
@@ -49,11 +51,10 @@ class TimedRuntime(Runtime):
     def run(
         self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
     ) -> StepResult:
-        """Run one attempt, and note the start if it was the first."""
+        """Run one attempt; the first tells the start."""
         result = self._runtime.run(run, deadline=deadline, cancelled=cancelled, on_frame=on_frame)
-        asked_at, self._asked_at = self._asked_at, None
-        if asked_at is not None and isinstance(result.output, float):
-            write_start(result.output - asked_at)
+        if self._start_ms is None and isinstance(result.output, float):
+            self._start_ms = (result.output - self._asked_at) * 1000
         return result
 
     def begin_close(self) -> None:
@@ -61,8 +62,13 @@ class TimedRuntime(Runtime):
         self._runtime.begin_close()
 
     def close(self, timeout: float) -> tuple[str, ...]:
-        """Tear the context down."""
-        return self._runtime.close(timeout)
+        """Tear the context down, and write down the start."""
+        errors = self._runtime.close(timeout)
+        start_ms, self._start_ms = self._start_ms, None
+        if start_ms is not None:
+            used = self.usage.cpu_seconds if self._counts_itself else 0.0
+            write_start(Start(start_ms, used * 1000))
+        return errors
 
     def kill(self) -> None:
         """End it at once."""
@@ -77,7 +83,7 @@ class TimedProcessBackend(ProcessBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
@@ -86,7 +92,7 @@ class TimedProcessBackend(ProcessBackend):
         runtime = super().start(
             placement, identity=identity, limits=limits, grants=grants, on_resource=on_resource
         )
-        return TimedRuntime(runtime, asked_at)
+        return TimedRuntime(runtime, asked_at, counts_itself=self.cgroups.cgroups is not None)
 
 
 class TimedSharedBackend(SharedBackend):
@@ -97,7 +103,7 @@ class TimedSharedBackend(SharedBackend):
         placement: Placement,
         *,
         identity: RunIdentity,
-        limits: Limits = UNLIMITED,
+        limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
     ) -> Runtime:
@@ -106,4 +112,4 @@ class TimedSharedBackend(SharedBackend):
         runtime = super().start(
             placement, identity=identity, limits=limits, grants=grants, on_resource=on_resource
         )
-        return TimedRuntime(runtime, asked_at)
+        return TimedRuntime(runtime, asked_at, counts_itself=False)

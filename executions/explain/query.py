@@ -29,6 +29,8 @@ def status_of(run: Execution) -> RunStatus:
         finished_at=run.finished_at,
         step=_step(run),
         queue=_queue(ticket) if ticket and ticket.state == TicketState.WAITING else None,
+        isolation=run.isolation,
+        isolation_reason=run.isolation_reason,
         cpu_seconds=run.cpu_seconds,
         peak_ram_mb=run.peak_ram_mb,
         cancel_requested=bool(ticket and ticket.cancel_requested),

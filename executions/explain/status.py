@@ -8,6 +8,7 @@ from typing import assert_never
 from executions.explain.formatting import duration, moment, sentence
 from executions.explain.limits import WAYS_OUT
 from executions.states import ExecutionState, StepState
+from resources.isolation_choice import describe_reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +50,8 @@ class RunStatus:
     step: StepStatus | None = None
     queue: QueueStatus | None = None
     cancel_requested: bool = False
+    isolation: str = ""  # its level
+    isolation_reason: str = ""  # code of the rule that set the weakest level that it may get
     cpu_seconds: float = 0.0  # this and the next are 0 if nobody has measured them
     peak_ram_mb: float = 0.0
 
@@ -69,7 +72,17 @@ _ENDED: Mapping[str, str] = {
 
 
 def describe_status(run: RunStatus) -> str:
-    """Return the status and its reason."""
+    """Return the status and its reason, and the level of the run's isolation with its reason."""
+    return " ".join([_status(run), *_level(run)])
+
+
+def _level(run: RunStatus) -> Iterator[str]:
+    if run.isolation:
+        reason = describe_reason(run.isolation_reason)
+        yield sentence(f"Its level of isolation is {run.isolation}: {reason}")
+
+
+def _status(run: RunStatus) -> str:
     if run.outcome and run.finished_at is None:
         return f"{_end(run, _ENDING)} Its context is being closed."
     if run.cancel_requested:

@@ -1,10 +1,10 @@
 """The pool of a worker's runners: busy ones, idle ones that wait for their tenant's next run, and retired ones.
 
-A start takes far longer than a short step, so idle runners are kept; one too many ends the one that has been idle for
+A start takes far longer than a short step, so idle runners are kept; one too many ends those that have been idle for
 longest. A dead runner that was never given back is found when its slot is needed, and reported.
 
 Timing: taking one is quick; giving one back that is not reused waits for its end.
-Model: any thread; at most `size` runners are busy, and twice as many exist in all.
+Model: any thread; at most `size` runners are busy, and three times as many exist in all.
 Guarantee: a runner that is given back frees its slot, whatever goes wrong meanwhile.
 Failure: a runner that could not be disposed of is retired, and tried again by the sweep.
 """
@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from resources.runtimes.base import PoolExhaustedError
-from resources.runtimes.child import RunnerProcess
+from resources.runtimes.child import RunnerProcess, end_descendants_of
 from resources.runtimes.faults import reported
 
-_KEPT = 2  # runners for each that may be busy
+# Runners for each that may be busy: of too many some are ended at once, since that costs little more than ending one.
+_KEPT, _MOST = 2, 3
 # What steps leave in Python's own state adds up; a new runner costs milliseconds.
 RUNS_MAX = 1000
 GROWTH_MAX_MB = 256
@@ -97,6 +98,8 @@ class RunnerPool:
         """Dispose of runners, without the lock, since it may take a moment."""
         with self._lock:
             self.retired.update(children)
+        if len(children) > 1:
+            end_descendants_of(children)
         for child in children:
             with reported("a runner was not disposed of"):
                 if child.dispose():
@@ -116,8 +119,9 @@ class RunnerPool:
             self._free_dead()
         if len(self.busy) >= self._size:
             raise PoolExhaustedError(f"all {self._size} runtimes of level {self._level} are in use")
-        while self.idle and len(self.busy) + len(self.idle) >= _KEPT * self._size:
-            ended.append(self.idle.pop(0).child)
+        if len(self.busy) + len(self.idle) >= _MOST * self._size:
+            while self.idle and len(self.busy) + len(self.idle) >= _KEPT * self._size:
+                ended.append(self.idle.pop(0).child)
         return self._begin_one()
 
     def _free_dead(self) -> None:

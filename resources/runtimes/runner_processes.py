@@ -12,10 +12,12 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
+
+from isolane.descendants import descendants_of
 
 _SECONDS = 0.5  # for processes that start others faster than they are killed
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -23,16 +25,16 @@ _DEAD = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 _STOP_SECONDS = 0.2  # for the runner to stop; one that its own step traces never does
 
 
-def end_runner_descendants(runner: int) -> bool:
-    """Stop a runner of this worker and kill its descendants; true if certainly none is left."""
-    # Stopped, it can neither start more processes nor react to their end, and it still adopts
+def end_runner_descendants(*runners: int) -> set[int]:
+    """Stop runners of this worker and kill their descendants; return those of which certainly none is left."""
+    # Stopped, they can neither start more processes nor react to their end, and they still adopt
     # orphans.
-    stopped = _stop(runner)
+    stopped = _stop(*runners)
     deadline = time.monotonic() + _SECONDS
-    while (found := _descendants(runner)) and time.monotonic() < deadline:
+    while (found := _below(*runners)) and time.monotonic() < deadline:
         _kill(found)
         time.sleep(0.002)
-    return stopped and not found
+    return set() if found else stopped
 
 
 def end_foreign(runners: Sequence[int], homes: Sequence[Path]) -> None:
@@ -44,7 +46,7 @@ def end_foreign(runners: Sequence[int], homes: Sequence[Path]) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(runner, signal.SIGSTOP)
     deadline = time.monotonic() + _SECONDS
-    while (found := _below(set(runners))) and time.monotonic() < deadline:
+    while (found := _below(*runners)) and time.monotonic() < deadline:
         _kill(found)
         time.sleep(0.002)
     for runner in runners:
@@ -63,40 +65,35 @@ def end_strays(*homes: Path) -> None:
         quiet = 0 if found and time.monotonic() < deadline else quiet + 1
 
 
-def _stop(runner: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(runner, signal.SIGSTOP)
+def _stop(*runners: int) -> set[int]:
+    """Stop them; return those that have stopped, and not died before."""
+    for runner in runners:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(runner, signal.SIGSTOP)
     deadline = time.monotonic() + _STOP_SECONDS
+    states = {runner: _state(runner) for runner in runners}
     while time.monotonic() < deadline:
-        try:
-            state = psutil.Process(runner).status()
-        except psutil.Error:
-            return False
-        if state in _STOPPED:
-            return True
-        if state in _DEAD:
-            return False
+        running = [pid for pid, state in states.items() if state not in (*_STOPPED, *_DEAD)]
+        if not running:
+            break
         time.sleep(0.001)
-    return False
+        states.update({pid: _state(pid) for pid in running})
+    return {runner for runner, state in states.items() if state in _STOPPED}
 
 
-def _descendants(runner: int) -> list[psutil.Process]:
+def _state(pid: int) -> str:
     try:
-        found = psutil.Process(runner).children(recursive=True)
+        return str(psutil.Process(pid).status())
     except psutil.Error:
-        return []
-    return [process for process in found if _runs(process)]
+        return psutil.STATUS_DEAD
 
 
-def _below(roots: Set[int]) -> list[psutil.Process]:
-    """Return all running descendants of these processes, by one walk."""
-    children: dict[int, list[psutil.Process]] = {}
-    for process in psutil.process_iter():
+def _below(*roots: int) -> list[psutil.Process]:
+    """Return all running descendants of these processes."""
+    found = []
+    for pid in descendants_of(*roots):
         with contextlib.suppress(psutil.Error):
-            children.setdefault(process.ppid(), []).append(process)
-    found = [child for root in roots for child in children.get(root, ())]
-    for process in found:  # grows while it is read
-        found += children.get(process.pid, ())
+            found.append(psutil.Process(pid))
     return [process for process in found if _runs(process)]
 
 

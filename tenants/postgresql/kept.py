@@ -20,7 +20,7 @@ from tenants.postgresql.database_scope import DatabaseScope
 from tenants.postgresql.plans import PreparedPlans
 
 # What a backend remembers of a tenant's tables, about 200 kB, it never forgets: so it is replaced after so many.
-TENANTS_MAX = 500
+TENANTS_MAX = 300
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class KeptConnection:
 
     def prepares(self, text: bytes) -> bool:
         """Say whether a statement is to be prepared on this connection."""
-        return self.plans.admit(text, has_room=self.at_home)
+        return self.plans.admit(text, at_home=self.at_home)
 
     @property
     def is_used_up(self) -> bool:

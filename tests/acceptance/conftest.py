@@ -12,7 +12,10 @@ import pytest
 import redis
 
 from executions.placement.models import Worker
-from tenants.scope import platform_scope
+from resources.runtimes.base import Availability
+from resources.runtimes.process import ProcessBackend
+from tenants.scope import TenantRef, platform_scope
+from tests.factories import distrust
 from tests.plugin import HOME, ROOT, SERVERS
 from tests.waiting import wait_for
 
@@ -78,6 +81,34 @@ class WorkerProcess:
             self.process.wait(timeout=30)
         # Their login has the rights that workers need, and no others.
         assert "permission denied" not in self.log.read_text()
+
+
+@pytest.fixture(scope="session")
+def process_level() -> Availability:
+    """The level `process` on this machine: offered, or the reason why not."""
+    backend = ProcessBackend(level="process", size=1)
+    try:
+        return backend.availability()
+    finally:
+        backend.stop()
+
+
+@pytest.fixture
+def both_levels(acme: TenantRef, globex: TenantRef, process_level: Availability) -> dict[str, str]:
+    """The levels of runs: acme's, which is trusted, have `shared`; globex's, which is not, have `process`.
+
+    Where the machine cannot give `process`, both are trusted: the tests of that level itself say so by being skipped.
+    """
+    if process_level.ok:
+        distrust(globex)
+    return {acme.schema: "shared", globex.schema: "process" if process_level.ok else "shared"}
+
+
+@pytest.fixture
+def sandboxes(both_levels: dict[str, str], process_level: Availability) -> None:
+    """The same for tests of sandboxes."""
+    if not process_level.ok:
+        pytest.skip(f"level process is not available here: {process_level.reason}")
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Runs of two tenants on real workers: through a Celery chain to a step in a child process, and back."""
+"""Runs of two tenants on real workers: through a Celery chain to a step in a child process, and back.
+
+One tenant is trusted, and its runs have the level `shared`; the other is not, and its runs have `process`.
+"""
 
 import tempfile
 from pathlib import Path
@@ -6,6 +9,7 @@ from typing import Any
 
 import psutil
 import psycopg
+import pytest
 import redis
 
 from executions.models import ExecutionEvent
@@ -24,12 +28,18 @@ from tests.acceptance.runs import (
 )
 from tests.debris import nest
 from tests.waiting import wait_for
+from trials.sandboxes import cgroups, sandboxed
 
 Server = psycopg.Connection[tuple[object, ...]]
+pytestmark = pytest.mark.usefixtures("both_levels")
 
 
 def test_two_tenants_at_the_same_time_leave_no_row_with_each_other(
-    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, superuser: Server
+    acme: TenantRef,
+    globex: TenantRef,
+    both_levels: dict[str, str],
+    start_worker: StartWorker,
+    superuser: Server,
 ) -> None:
     workers = [start_worker().name, start_worker().name]
     add = {"uses": "test.add", "with": {"a": 1, "b": 2}}
@@ -37,6 +47,7 @@ def test_two_tenants_at_the_same_time_leave_no_row_with_each_other(
     runs = [(tenant, start_run(tenant, identity, add)) for tenant in (acme, globex, acme, globex)]
     for tenant, run in runs:
         assert ended(tenant, run).state == "succeeded"
+        assert reload(tenant, run).isolation == both_levels[tenant.schema]
         with tenant_scope(tenant):
             seen: Any = run.steps.get(path="s1").output
         assert (seen["tenant_id"], seen["execution_id"]) == (tenant.schema, str(run.pk))
@@ -67,14 +78,19 @@ def test_a_failing_step_stops_its_run_and_nothing_else(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
     start_worker()
+    identity = {"uses": "test.identity"}
     fail = {"uses": "test.raise_error", "with": {"kind": "value"}}
-    bad = start_run(acme, {"uses": "test.identity"}, fail, {"uses": "test.identity"})
-    good = start_run(globex, {"uses": "test.identity"})
-    run = ended(acme, bad)
-    assert (run.state, run.code) == ("failed", "UNKNOWN_ERROR")
-    assert "hunter2" not in run.message
-    assert [state for _, state, _ in step_states(acme, bad)] == ["succeeded", "failed", "skipped"]
-    assert ended(globex, good).state == "succeeded"
+    tenants = (acme, globex)
+    runs = [(start_run(tenant, identity, fail, identity), tenant) for tenant in tenants]
+    good = [(start_run(tenant, identity), tenant) for tenant in tenants]
+    for bad, tenant in runs:
+        run = ended(tenant, bad)
+        assert (run.state, run.code) == ("failed", "UNKNOWN_ERROR")
+        assert "hunter2" not in run.message
+        states = [state for _, state, _ in step_states(tenant, bad)]
+        assert states == ["succeeded", "failed", "skipped"]
+    for run, tenant in good:
+        assert ended(tenant, run).state == "succeeded"
     no_slot_is_held()
 
 
@@ -82,10 +98,14 @@ def test_a_step_that_exits_its_process_fails_its_run_only(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
     start_worker()
-    bad = start_run(acme, {"uses": "test.exit", "with": {"code": 7}})
-    good = start_run(globex, {"uses": "test.identity"})
-    assert ended(acme, bad).code == "UNKNOWN_ERROR"
-    assert ended(globex, good).state == "succeeded"
+    for tenant, other in ((acme, globex), (globex, acme)):
+        bad = start_run(tenant, {"uses": "test.exit", "with": {"code": 7}})
+        good = start_run(other, {"uses": "test.identity"})
+        found = ended(tenant, bad)
+        assert (found.state, found.code) == ("failed", "UNKNOWN_ERROR")
+        assert "exit code 7" in found.message
+        assert ended(other, good).state == "succeeded"
+    no_slot_is_held()
 
 
 def test_no_files_and_no_end_of_a_runner_cost_a_worker_its_start_or_a_slot(
@@ -107,36 +127,52 @@ def test_no_files_and_no_end_of_a_runner_cost_a_worker_its_start_or_a_slot(
 def test_a_timeout_kills_the_step_and_its_children(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    start_worker()
+    worker = start_worker()
     pids = tmp_path / "pids"
     tmp_path.chmod(0o777)
+    # In a sandbox the file is one of its own.
+    files = {acme: str(pids), globex: "/tmp/pids"}
     slow = {
-        "uses": "test.sleep",
-        "with": {"seconds": 60, "pid_file": str(pids)},
-        "timeout": "500ms",
+        tenant: {
+            "uses": "test.sleep",
+            "with": {"seconds": 60, "pid_file": file},
+            "timeout": "500ms",
+        }
+        for tenant, file in files.items()
     }
-    run = ended(acme, start_run(acme, slow))
-    assert (run.state, run.code) == ("timed_out", "TIMEOUT")
+    runs = [(tenant, start_run(tenant, step)) for tenant, step in slow.items()]
+    for tenant, run in runs:
+        found = ended(tenant, run)
+        assert (found.state, found.code) == ("timed_out", "TIMEOUT")
     for pid in pids.read_text().split():
         wait_for(lambda pid=pid: not psutil.pid_exists(int(pid)), f"process {pid} to be gone")  # type: ignore[misc]  # a bound loop variable
-    assert ended(globex, start_run(globex, {"uses": "test.identity"})).state == "succeeded"
+    assert sandboxed(worker.process.pid) == []
+    for tenant in (acme, globex):
+        assert ended(tenant, start_run(tenant, {"uses": "test.identity"})).state == "succeeded"
     no_slot_is_held()
 
 
 def test_cancel_reaches_a_running_step(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
-    start_worker()
-    run = start_run(
-        acme, {"uses": "test.sleep", "with": {"seconds": 60}}, {"uses": "test.identity"}
-    )
-    other = start_run(globex, {"uses": "test.sleep", "with": {"seconds": 1}})
-    step_runs(acme, run, "s1")
-    with tenant_scope(acme):
-        request_cancel(run.pk, actor="test")
-    assert ended(acme, run, seconds=10).state == "cancelled"
-    assert [state for _, state, _ in step_states(acme, run)] == ["cancelled", "cancelled"]
-    assert ended(globex, other).state == "succeeded"
+    worker = start_worker()
+    hang, last = {"uses": "test.sleep", "with": {"seconds": 60}}, {"uses": "test.identity"}
+    tenants = (acme, globex)
+    runs = [(tenant, start_run(tenant, hang, last)) for tenant in tenants]
+    others = [
+        (tenant, start_run(tenant, {"uses": "test.sleep", "with": {"seconds": 1}}))
+        for tenant in tenants
+    ]
+    for tenant, run in runs:
+        step_runs(tenant, run, "s1")
+        with tenant_scope(tenant):
+            request_cancel(run.pk, actor="test")
+    for tenant, run in runs:
+        assert ended(tenant, run, seconds=10).state == "cancelled"
+        assert [state for _, state, _ in step_states(tenant, run)] == ["cancelled", "cancelled"]
+    for tenant, run in others:
+        assert ended(tenant, run).state == "succeeded"
+    assert sandboxed(worker.process.pid) == []
     no_slot_is_held()
 
 
@@ -157,22 +193,31 @@ def test_a_killed_workers_run_goes_on_elsewhere_and_repeats_no_completed_step(
     slow = {"uses": "test.sleep", "with": {"seconds": 2}}
     add = {"uses": "test.add", "with": {"a": 1, "b": 2}}
     later = {"uses": "test.add", "with": {"a": "${steps.s1}", "b": 1}}
-    run = start_run(acme, add, slow, later)
-    other = start_run(globex, add, slow)
-    step_runs(acme, run, "s2")
-    killed = workers.pop(reload(acme, run).worker)
+    # The workers take turns: each gets a run of each tenant.
+    tenants = (acme, globex, globex, acme)
+    runs = [(tenant, start_run(tenant, add, slow, later)) for tenant in tenants]
+    for tenant, run in runs:
+        step_runs(tenant, run, "s2")
+    killed = workers.pop(reload(acme, runs[0][1]).worker)
+    cut = [(tenant, run) for tenant, run in runs if reload(tenant, run).worker == killed.name]
+    assert {tenant for tenant, _ in cut} == {acme, globex}
+    left = psutil.Process(killed.process.pid).children(recursive=True)
     killed.kill()
     (survivor,) = workers
-    assert ended(acme, run, seconds=60).state == ended(globex, other).state == "succeeded"
+    for tenant, run in runs:
+        assert ended(tenant, run, seconds=60).state == "succeeded"
     # What was cut ran again, and that has used no attempt.
-    assert step_states(acme, run) == [(path, "succeeded", 1) for path in ("s1", "s2", "s3")]
-    with tenant_scope(acme):
-        started = ExecutionEvent.objects.filter(execution=run, kind="step.started")
-        assert list(started.order_by("sequence").values_list("step", flat=True)) == [
-            "s1", "s2", "s2", "s3",
-        ]  # fmt: skip
-        assert run.steps.get(path="s3").output == 4  # it remembers what was done before
-    assert reload(acme, run).worker == survivor
+    for tenant, run in cut:
+        assert step_states(tenant, run) == [(path, "succeeded", 1) for path in ("s1", "s2", "s3")]
+        with tenant_scope(tenant):
+            started = ExecutionEvent.objects.filter(execution=run, kind="step.started")
+            assert list(started.order_by("sequence").values_list("step", flat=True)) == [
+                "s1", "s2", "s2", "s3",
+            ]  # fmt: skip
+            assert run.steps.get(path="s3").output == 4  # it remembers what was done before
+        assert reload(tenant, run).worker == survivor
+    wait_for(lambda: not any(process.is_running() for process in left), "its processes to be gone")
+    wait_for(lambda: cgroups([killed.process.pid]) == [], "its cgroups to be gone", 30)
     with platform_scope():
         assert [worker.node_name for worker in Worker.objects.all()] == [survivor]
     no_slot_is_held()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from executions.blueprints.plan import FailureMode, Guarantee, PlannedStep
+from executions.semantics.reasons import EndReason
 from executions.states import TERMINAL_EXECUTION, TERMINAL_STEP
 from trials.chaos.attempts import FailedAttempt, failed_attempts
 from trials.chaos.findings import Finding, FindingKind
@@ -59,9 +60,19 @@ def _unexplained(evidence: RunEvidence, failed: FailedAttempt, pid: int | None) 
             return _unexplained_death(evidence, failed, pid)
         case "CANCELLED":
             return "" if evidence.was_cancelled else "it was not cancelled"
-        case "TIMEOUT" | "WORKER_LOST":
+        case "WORKER_LOST":
+            return "" if _lost_a_worker(evidence) else "none of its workers was lost"
+        case "TIMEOUT":
             return ""
     return "nothing explains it"
+
+
+def _lost_a_worker(evidence: RunEvidence) -> bool:
+    """Return True if a lease ran out; a step that no thread runs is given back by a living worker."""
+    return any(
+        event.kind == "placement.lost" and event.data.get("reason") == EndReason.WORKER_LOST
+        for event in evidence.events
+    )
 
 
 def _unexplained_death(evidence: RunEvidence, failed: FailedAttempt, pid: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Worker processes of a storm trial; some are killed or frozen while they work.
+"""Worker processes of a storm or flood trial; some are killed or frozen while they work.
 
 Timing: processes beside the trial.
 Model: sync, one thread.
@@ -43,8 +43,9 @@ class WorkerProcess:
 class Workers:
     """The running workers, the oldest first."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, trial: str = "storm") -> None:
         self._folder = folder
+        self._trial = trial
         self._started = 0
         self.running: list[WorkerProcess] = []
         self.ended: list[WorkerProcess] = []
@@ -57,7 +58,7 @@ class Workers:
     def start(self) -> WorkerProcess:
         """Start another worker."""
         self._started += 1
-        worker = WorkerProcess(f"storm{self._started}@here", self._folder)
+        worker = WorkerProcess(f"{self._trial}{self._started}@here", self._folder)
         self.running.append(worker)
         return worker
 

@@ -1,17 +1,17 @@
 """`isolane tenants`."""
 
 import click
-from django.conf import settings
 from rich.markup import escape
 from rich.table import Table
 
+from executions.placement.registry import NoWorkerYet, current_offer
 from executions.services.offboarding import advance_deletion
 from foundation.errors import InvalidInput
 from foundation.limit_bounds import Number, number
 from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorGroup
-from resources.isolation_choice import IsolationUnavailable, choose
+from resources.isolation_choice import IsolationUnavailable, choose, describe_reason
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
 from tenants.run_limits import QUOTA_LIMITS
@@ -37,8 +37,8 @@ def tenants() -> None:
 @click.option(
     "--trusted",
     is_flag=True,
-    help="Let its runs share processes with runs of other trusted tenants. An untrusted tenant needs a level stricter"
-    " than shared.",
+    help="Allow its runs the level shared, where they are the worker's user. Runs of an untrusted tenant have process or"
+    " a stricter level.",
 )
 @click.option(
     "--isolation",
@@ -65,8 +65,8 @@ def create(
 ) -> None:
     """Create the tenant SCHEMA: a domain, a quota, a schema and a database role.
 
-    A provisioner creates schema and role; the command waits for it, at most 15 seconds. Workers offer only the level
-    shared so far, so runs of a tenant without --trusted cannot start yet.
+    A provisioner creates schema and role; the command waits for it, at most 15 seconds. Then it says which isolation
+    level the tenant's runs get from the workers as they are now, and why.
     """
     create_tenant(
         schema=schema,
@@ -83,8 +83,7 @@ def create(
     click.echo(
         f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first --role author"
     )
-    if reason := _why_runs_are_refused(required=Isolation(isolation), trusted=trusted):
-        click.echo(f"Its runs cannot start yet. {reason}", err=True)
+    click.echo(_level_of_runs(required=Isolation(isolation), trusted=trusted), err=True)
 
 
 @tenants.command("set")
@@ -93,7 +92,7 @@ def create(
 @click.option(
     "--trusted/--untrusted",
     default=None,
-    help="Let its runs share processes with runs of other trusted tenants.",
+    help="Allow its runs the level shared, where they are the worker's user.",
 )
 @click.option(
     "--isolation",
@@ -205,14 +204,15 @@ def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
         click.echo(f"Tenant {schema} is gone.")
 
 
-def _why_runs_are_refused(*, required: Isolation, trusted: bool) -> str:
-    """Return the reason if no configured isolation level suits the tenant; else an empty text."""
-    available = frozenset(Isolation(level) for level in settings.RUNTIMES)
+def _level_of_runs(*, required: Isolation, trusted: bool) -> str:
+    """Say which level the tenant's runs get from the living workers, or why none."""
     try:
-        choose(required=required, trusted=trusted, available=available)
-    except IsolationUnavailable as error:
-        return error.detail
-    return ""
+        with platform_scope():
+            offered = current_offer().isolation_levels
+        decision = choose(required=required, trusted=trusted, available=offered)
+    except (NoWorkerYet, IsolationUnavailable) as error:
+        return f"Its runs cannot start yet. {error.detail}"
+    return f"Its runs have the level {decision.level}: {describe_reason(decision.reason)}."
 
 
 def _budget(text: str) -> tuple[str, Amount | None]:

@@ -1,5 +1,9 @@
-"""A judge, and workers with the nodes whose effects it sees."""
+"""A judge, and workers with the nodes whose effects it sees.
 
+One tenant is trusted, and its runs have the level `shared`; the other is not, and its runs have `process`.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
@@ -13,5 +17,7 @@ def judge(tmp_path: Path) -> Judge:
 
 
 @pytest.fixture(autouse=True)
-def _nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nodes(judge: Judge, both_levels: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.survival.nodes")
+    paths = os.pathsep.join([os.environ["ISOLANE_NODE_PATHS"], str(judge.folder)])
+    monkeypatch.setenv("ISOLANE_NODE_PATHS", paths)

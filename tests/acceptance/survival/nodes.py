@@ -1,21 +1,31 @@
-"""Nodes whose effects are lines in a file: the file is the judge of how often each has happened."""
+"""Nodes whose effects are lines in a file: the file is the judge of how often each has happened.
+
+The file is opened when this package is imported, in the zygote: a step in a sandbox could not open it.
+"""
 
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 from isolane import NodeContext, StepError, node
 
 HALF = "half done"
+FILE = "effects"
+_FILES = {
+    folder: os.open(file, os.O_WRONLY | os.O_APPEND)
+    for folder in sys.path
+    if (file := Path(folder) / FILE).exists()
+}
 
 
 def _effect(ctx: NodeContext, folder: str, hold: str, *, keyed: bool = False) -> int:
     """Begin, be half done, end. `hold`: not to come further than half, `once` or as long as it runs here."""
     _note(ctx, folder, "start")
-    if keyed:
-        _once(Path(folder) / "keys" / ctx.idempotency_key)
+    if keyed:  # a remote server that honours keys
+        _note(ctx, folder, f"key {ctx.idempotency_key}")
     ctx.log(HALF)
     if hold == "always" or (hold == "once" and ctx.epoch == 1):
         time.sleep(600)
@@ -26,15 +36,7 @@ def _effect(ctx: NodeContext, folder: str, hold: str, *, keyed: bool = False) ->
 def _note(ctx: NodeContext, folder: str, what: str) -> None:
     line = json.dumps([what, ctx.execution_id, ctx.step, ctx.epoch, ctx.attempt, time.time()])
     # Short lines of many processes: each is appended whole.
-    descriptor = os.open(Path(folder) / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(descriptor, f"{line}\n".encode())
-    os.close(descriptor)
-
-
-def _once(file: Path) -> None:
-    """A remote server that honours keys."""
-    file.parent.mkdir(exist_ok=True)
-    file.touch()
+    os.write(_FILES[folder], f"{line}\n".encode())
 
 
 @node("survival.plain")

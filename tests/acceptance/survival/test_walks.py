@@ -13,12 +13,14 @@ from django.utils import timezone
 from executions.models import Execution
 from executions.placement.models import Worker
 from orchestrator.celery import app
+from resources.runtimes.folder import PREFIX
 from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import StartWorker, WorkerProcess
 from tests.acceptance.runs import ended, no_slot_is_held, reload, start_run, step_runs, step_states
 from tests.acceptance.survival.judge import Judge, story
 from tests.factories import set_quota
 from tests.waiting import wait_for
+from trials.sandboxes import cgroups, sandboxed
 
 FOUND_WITHIN = timedelta(seconds=20)
 
@@ -58,22 +60,23 @@ def test_messages_that_are_lost_or_come_twice(
 def test_a_cancel_while_a_step_is_claimed_and_between_two_links(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, judge: Judge
 ) -> None:
-    start_worker(fault="cancels")
+    start_worker(fault="cancels", capacity=8)
     keys = ("before_claim", "after_claim", "ahead", "between")
-    runs = {
-        key: start_run(acme, effect(judge, key=key), effect(judge), effect(judge)) for key in keys
-    }
-    other = start_run(globex, effect(judge), effect(judge))
-    for key, run in runs.items():
-        assert ended(acme, run).state == "cancelled", key
-    assert ended(globex, other).state == "succeeded"
-    assert judge.starts(runs["before_claim"]) == {}
-    assert judge.starts(runs["ahead"]) == once(
-        "ahead"
-    )  # the next one would have been claimed with its checkpoint
-    # Whether a step that was claimed before still begins, and ends, is left open; nothing comes after it.
-    assert "s2" not in judge.starts(runs["after_claim"])
-    assert "s3" not in judge.starts(runs["between"])
+    for tenant, other in ((acme, globex), (globex, acme)):
+        runs = {
+            key: start_run(tenant, effect(judge, key=key), effect(judge), effect(judge))
+            for key in keys
+        }
+        untouched = start_run(other, effect(judge), effect(judge))
+        for key, run in runs.items():
+            assert ended(tenant, run).state == "cancelled", key
+        assert ended(other, untouched).state == "succeeded"
+        assert judge.starts(runs["before_claim"]) == {}
+        # The next one would have been claimed with its checkpoint.
+        assert judge.starts(runs["ahead"]) == once("ahead")
+        # Whether a step that was claimed before still begins, and ends, is left open; nothing comes after it.
+        assert "s2" not in judge.starts(runs["after_claim"])
+        assert "s3" not in judge.starts(runs["between"])
     no_slot_is_held()
 
 
@@ -81,7 +84,7 @@ def test_a_cancel_while_a_step_is_claimed_and_between_two_links(
 def test_a_runtime_that_dies_in_a_step(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, judge: Judge
 ) -> None:
-    start_worker()
+    start_worker(capacity=8)
     die = {"uses": "survival.die", "with": {"folder": str(judge.folder)}}
     mend = {"uses": "survival.mend", "with": {"folder": str(judge.folder)}}
     modes: dict[str, dict[str, Any]] = {
@@ -89,23 +92,19 @@ def test_a_runtime_that_dies_in_a_step(
         "continue": {"on_failure": "continue"},
         "recover": {"on_failure": "recover", "recover": mend},
     }
-    runs = {
-        mode: start_run(acme, effect(judge), {**die, **fields}, effect(judge))
+    states = {"retry": "failed", "continue": "failed", "recover": "succeeded"}
+    runs = [
+        (tenant, mode, start_run(tenant, effect(judge), {**die, **fields}, effect(judge)))
         for mode, fields in modes.items()
-    }
-    other = start_run(globex, effect(judge))
-    for mode, run in runs.items():
-        assert ended(acme, run).state == "succeeded", mode
+        for tenant in (acme, globex)
+    ]
+    for tenant, mode, run in runs:
+        assert ended(tenant, run).state == "succeeded", mode
         assert judge.epochs(run, "s1") == [1]
         assert judge.epochs(run, "s3") == [2]
-        assert "context.restarted" in story(acme, run)
-    # A death is no transient error, so it is not tried again.
-    assert [step_states(acme, runs[mode])[1][1] for mode in modes] == [
-        "failed",
-        "failed",
-        "succeeded",
-    ]
-    assert ended(globex, other).state == "succeeded"
+        assert "context.restarted" in story(tenant, run)
+        # A death is no transient error, so it is not tried again.
+        assert step_states(tenant, run)[1][1] == states[mode]
     no_slot_is_held()
 
 
@@ -114,6 +113,7 @@ def test_a_runtime_that_dies_in_a_step(
 def test_what_a_killed_worker_was_at_goes_on_elsewhere_and_nothing_of_it_is_left(
     acme: TenantRef,
     globex: TenantRef,
+    both_levels: dict[str, str],
     start_worker: StartWorker,
     judge: Judge,
     broker: "redis.Redis",
@@ -137,6 +137,7 @@ def test_what_a_killed_worker_was_at_goes_on_elsewhere_and_nothing_of_it_is_left
         wait_for(lambda run=run: reload(acme, run).state == "waiting", "a nap")  # type: ignore[misc]  # bound
     wait_for(lambda: judge.starts(express)["s3"] and judge.starts(other)["s1"], "both to begin")
     left, homes = runtimes_of(worker)
+    assert bool(sandboxed(worker.process.pid)) == (both_levels[globex.schema] == "process")
     survivor = start_worker(capacity=8)
     killed_at = timezone.now()
     worker.kill()
@@ -164,6 +165,7 @@ def test_what_a_killed_worker_was_at_goes_on_elsewhere_and_nothing_of_it_is_left
     no_slot_is_held()
     wait_for(lambda: not any(process.is_running() for process in left), "its processes to be gone")
     wait_for(lambda: not any(home.exists() for home in homes), "its folders to be gone", 30)
+    wait_for(lambda: cgroups([worker.process.pid]) == [], "its cgroups to be gone", 30)
     with platform_scope():
         assert [row.node_name for row in Worker.objects.all()] == [survivor.name]
     with platform_scope():
@@ -172,11 +174,11 @@ def test_what_a_killed_worker_was_at_goes_on_elsewhere_and_nothing_of_it_is_left
 
 
 def runtimes_of(worker: WorkerProcess) -> tuple[list[psutil.Process], list[Path]]:
-    """Its processes, and the folders of its runtimes."""
+    """Its processes, sandboxes among them, and the folders of its runners at `shared`."""
     found = psutil.Process(worker.process.pid).children(recursive=True)
-    homes = [Path(process.environ()["HOME"]) for process in found if "HOME" in process.environ()]
-    assert len(homes) >= 2
-    assert all(home.exists() for home in homes)
+    named = {Path(process.environ().get("HOME", "/nowhere")) for process in found}
+    homes = [home for home in named if home.name.startswith(PREFIX) and home.exists()]
+    assert homes
     return found, homes
 
 

@@ -74,7 +74,7 @@ def _after(owner: Any, name: str, strike: Callable[[], None], when: Callable[...
 def _plant() -> None:
     from executions.semantics.attempt_output import AttemptOutput
     from executions.worker.links import claiming, closing, runner, step_runner
-    from resources.runtimes.shared import SharedRuntime
+    from resources.runtimes.forked_runtime import ForkedRuntime
     from resources.runtimes.supervision import Supervision
 
     kill, stop = Point().reached, Stop().reached
@@ -95,7 +95,7 @@ def _plant() -> None:
         "after the teardown": lambda: _before(closing, "close_execution", kill, _always),
         "in the closing transaction": lambda: _close_in_a_transaction(closing, kill),
         "answers lost": _lose_answers,
-        "stopped before OPEN": lambda: _before(SharedRuntime, "open", stop, _always),
+        "stopped before OPEN": lambda: _before(ForkedRuntime, "open", stop, _always),
         "stopped before RUN": lambda: _before(Supervision, "_send", stop, _always),
         "messages": _mishandle_messages,
         "cancels": lambda: _cancel(claiming, runner, step_runner),

@@ -139,3 +139,12 @@ def test_every_state_is_told_from_the_barest_facts(state: ExecutionState) -> Non
     described = describe_status(RunStatus(at=NOW, state=state))
     assert described.startswith("The run ")
     assert described.endswith(".")
+
+
+@pytest.mark.parametrize("state", list(ExecutionState))
+def test_the_level_of_isolation_and_its_reason_are_named(state: ExecutionState) -> None:
+    told = describe_status(
+        RunStatus(at=NOW, state=state, isolation="process", isolation_reason="tenant_untrusted")
+    )
+    reason = "the tenant is not trusted, and shared is for trusted tenants"
+    assert told.endswith(f" Its level of isolation is process: {reason}.")

@@ -7,8 +7,8 @@ def texts(number: int) -> list[bytes]:
     return [f"SELECT {index}".encode() for index in range(number)]
 
 
-def admitted(plans: PreparedPlans, asked: list[bytes], *, has_room: bool = True) -> list[bytes]:
-    return [text for text in asked if plans.admit(text, has_room=has_room)]
+def admitted(plans: PreparedPlans, asked: list[bytes], *, at_home: bool = True) -> list[bytes]:
+    return [text for text in asked if plans.admit(text, at_home=at_home)]
 
 
 def test_all_are_admitted_while_there_is_room() -> None:
@@ -41,8 +41,9 @@ def test_what_is_used_often_gets_in_and_what_is_not_used_goes() -> None:
     assert len(plans) == 10
 
 
-def test_without_room_one_in_some_is_admitted() -> None:
-    plans = PreparedPlans(most=1000)
-    found = admitted(plans, texts(10 * ADMITTED_ONE_IN), has_room=False)
-    assert len(found) == len(plans) == 10
-    assert admitted(plans, found, has_room=False) == found
+def test_tenants_that_are_elsewhere_at_home_have_half_the_room() -> None:
+    plans = PreparedPlans(most=20)
+    strangers = texts(10 + ADMITTED_ONE_IN)
+    assert len(admitted(plans, strangers, at_home=False)) == 11
+    own = [b"SELECT 'a'", b"SELECT 'b'"]
+    assert admitted(plans, own) == own

@@ -346,6 +346,17 @@ def test_a_runtime_that_died_without_a_fault(sample: SampleRun) -> None:
     assert "no fault killed its runtime 9" in texts(sample)
 
 
+def test_a_step_that_no_worker_could_run(sample: SampleRun) -> None:
+    sample.fail("last", "WORKER_LOST")
+    sample.end("failed", "WORKER_LOST")
+    place = len(sample.events) - 1
+    sample.events.insert(place, ("placement.lost", "", {"reason": "claim_unattended"}))
+    assert found(sample) == [FindingKind.ENDED_WRONG]
+    assert "none of its workers was lost" in texts(sample)
+    sample.events[place] = ("placement.lost", "", {"reason": "worker_lost"})
+    assert texts(sample) == ""
+
+
 def test_a_fault_of_the_worker_itself(sample: SampleRun) -> None:
     sample.starts = [replace(one, pid=PID) for one in sample.starts]
     sample.fail("last", "UNKNOWN_ERROR", message="The worker could not run this step")

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import redis
 
+from executions.explain.formatting import sentence
+from executions.explain.limits import WAYS_OUT
 from executions.models import Execution, ExecutionEvent
 from executions.selectors.executions import parse_id
 from foundation.errors import InvalidInput, NotFound, Unauthenticated
@@ -24,6 +26,8 @@ HAPPENED: list[tuple[str, dict[str, Any]]] = [
     ("step.failed", {"attempt": 1, "code": "TIMEOUT", "ms": 30_000}),
 ]
 ENDED = "The run failed with TIMEOUT at step fetch after 30 s"
+LEVEL = "Its level of isolation is shared: the tenant requires it."
+MORE = f"{sentence(WAYS_OUT['TIMEOUT'])} {LEVEL}"
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def test_it_is_told_in_order_and_cannot_steer_the_terminal(
         "00:00:00.120  Step fetch began (attempt 1).",
         rf"00:00:01.120  Step fetch is at 50%: {DATA}\u001b[2J.",
         "00:00:02.120  Step fetch failed with TIMEOUT after 30 s (attempt 1).",
-        rf"now: {ENDED}: {DATA}\u001b[2J.",
+        rf"now: {ENDED}: {DATA}\u001b[2J. {MORE}",
     ]
     assert told.stderr == ""
 
@@ -68,7 +72,7 @@ def test_without_a_key_it_is_told_in_the_platforms_words(isolane: Isolane, run: 
     told = isolane("explain", run, "--tenant", "acme")
     assert DATA not in told.output
     assert "00:00:01.120  Step fetch is at 50%.\n" in told.stdout
-    assert told.stdout.endswith(f"now: {ENDED}.\n")
+    assert told.stdout.endswith(f"now: {ENDED}. {MORE}\n")
     assert "--api-key or ISOLANE_API_KEY" in told.stderr
     as_json = isolane("explain", run, "--tenant", "acme", "--json")
     assert DATA not in as_json.output
@@ -82,7 +86,7 @@ def test_programs_get_objects(isolane: Isolane, run: str, acme: TenantRef) -> No
         "sequence": 2, "at": "2026-03-05T00:00:00.120000Z", "kind": "step.started", "step": "fetch",
         "text": "Step fetch began (attempt 1).",
     }  # fmt: skip
-    assert last == {"state": "failed", "now": f"{ENDED}: {DATA}\x1b[2J."}
+    assert last == {"state": "failed", "now": f"{ENDED}: {DATA}\x1b[2J. {MORE}"}
 
 
 @pytest.mark.parametrize("batch", [1, 2, 4, 5])

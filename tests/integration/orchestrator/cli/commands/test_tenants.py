@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from executions.placement.models import Worker
 from executions.services.offboarding import advance_deletions
 from foundation.errors import Conflict, InvalidInput, NotFound, Unavailable
 from orchestrator.cli.commands import tenants
@@ -10,7 +11,7 @@ from tenants.models import AuditEntry, Quota, Tenant
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
-from tests.factories import make_tenant
+from tests.factories import make_boot, make_tenant
 from tests.integration.orchestrator.cli.conftest import Isolane
 from tests.provisioners import running_provisioner
 from tests.waiting import wait_for
@@ -39,17 +40,24 @@ def test_create_makes_what_list_shows(isolane: Isolane, acme: TenantRef, globex:
 
 
 @pytest.mark.usefixtures("provisioner")
-def test_create_says_that_it_waits_and_that_untrusted_tenants_cannot_run_yet(
+def test_create_says_that_it_waits_and_which_level_runs_get(
     isolane: Isolane, acme: TenantRef, globex: TenantRef
 ) -> None:
-    untrusted = isolane("tenants", "create", "initech")
-    assert (untrusted.exit_code, "is ready" in untrusted.stdout) == (0, True)
-    assert "Waiting for a provisioner to create schema and role of initech" in untrusted.stderr
-    assert "Its runs cannot start yet." in untrusted.stderr
+    early = isolane("tenants", "create", "initech")
+    assert (early.exit_code, "is ready" in early.stdout) == (0, True)
+    assert "Waiting for a provisioner to create schema and role of initech" in early.stderr
+    assert "Its runs cannot start yet. No worker has started yet" in early.stderr
+    boot = make_boot()
+    untrusted = isolane("tenants", "create", "umbrella")
+    assert "Its runs cannot start yet. This run needs isolation process" in untrusted.stderr
     assert "the tenant is not trusted" in untrusted.stderr
-    trusted = isolane("tenants", "create", "umbrella", "--trusted")
-    assert "cannot start yet" not in trusted.stderr
-    strict = isolane("tenants", "create", "hooli", "--trusted", "--isolation", "docker")
+    trusted = isolane("tenants", "create", "hooli", "--trusted")
+    assert "Its runs have the level shared: the tenant requires it." in trusted.stderr
+    with platform_scope():
+        Worker.objects.filter(boot=boot.id).update(isolation_levels=["process", "shared"])
+    sandboxed = isolane("tenants", "create", "piedpiper")
+    assert "Its runs have the level process: the tenant is not trusted" in sandboxed.stderr
+    strict = isolane("tenants", "create", "aviato", "--trusted", "--isolation", "docker")
     assert "This run needs isolation docker or stricter" in strict.stderr
 
 

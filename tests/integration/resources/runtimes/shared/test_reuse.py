@@ -11,6 +11,7 @@ from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
 from resources.runtimes import pool
 from resources.runtimes.base import RunIdentity
+from resources.runtimes.child import end_descendants_of
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import (
     Driver,
@@ -102,19 +103,34 @@ def test_what_a_step_patched_is_seen_by_its_own_tenant_only(start: Start) -> Non
     assert Driver(again).output("test.read_module") == "acme"
 
 
-def test_a_full_pool_ends_the_longest_idle_runner_of_another_tenant(start: Start) -> None:
-    tenants = ("acme", "globex", "hooli", "umbrella")
-    idle = [start(tenant_id=tenant) for tenant in tenants[:2]]
-    for runtime in idle:
-        runtime.close(5)
-    idle += [start(tenant_id=tenant) for tenant in tenants[2:]]
-    for runtime in idle[2:]:
-        runtime.close(5)
-    assert not any(is_gone(runtime.pid) for runtime in idle)  # twice as many as may be at work
+def test_a_full_pool_ends_the_longest_idle_runners_of_other_tenants(start: Start) -> None:
+    idle = []
+    for tenant in ("acme", "globex", "hooli", "umbrella", "soylent", "tyrell"):
+        idle.append(start(tenant_id=tenant))
+        idle[-1].close(5)
+    assert not any(
+        is_gone(runtime.pid) for runtime in idle
+    )  # three times as many as may be at work
     initech = start(tenant_id="initech")
     assert initech.pid not in {runtime.pid for runtime in idle}
-    assert [is_gone(runtime.pid) for runtime in idle] == [True, False, False, False]
-    assert start(tenant_id="globex").pid == idle[1].pid
+    # Twice as many are left, the new one included.
+    assert [is_gone(runtime.pid) for runtime in idle] == [True, True, True, False, False, False]
+    assert start(tenant_id="umbrella").pid == idle[3].pid
+
+
+def test_runners_that_are_ended_together_leave_no_process(start: Start, tmp_path: Path) -> None:
+    files = [tmp_path / tenant for tenant in ("acme", "globex")]
+    runtimes = [start(tenant_id=file.name) for file in files]
+    for runtime, file in zip(runtimes, files, strict=True):
+        Driver(runtime).output("test.daemonize", {"pid_file": str(file)})
+    left = [int(file.read_text()) for file in files]
+    children = [runtime._child for runtime in runtimes]
+    end_descendants_of(children)
+    assert all(is_gone(pid) for pid in left)
+    assert not any(is_gone(child.pid) for child in children)
+    for child in children:
+        child.dispose()
+    assert all(is_gone(child.pid) for child in children)
 
 
 def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> None:
@@ -130,7 +146,7 @@ def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> No
 
     with ThreadPoolExecutor(max_workers=2) as threads:
         pids = list(threads.map(one_run, [f"tenant{number % 6}" for number in range(18)]))
-    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 4
+    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 6
 
 
 def test_a_line_begun_in_a_teardown_does_not_reach_the_next_execution(start: Start) -> None:

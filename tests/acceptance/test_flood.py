@@ -1,0 +1,73 @@
+"""A short flood trial: runs of the level process end as promised, and leave nothing on the machine."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tenants.scope import TenantRef
+from tests.factories import set_quota
+from tests.plugin import ROOT
+from tests.waiting import wait_for
+from trials.flood import machine
+from trials.flood.machine import Machine
+from trials.flood.scenario import FloodSize, run_flood
+
+RUNS, SEED = 40, 5  # of this seed some fail, and one leaves a process
+AT_ONCE = 8
+
+
+@pytest.mark.usefixtures("broker")
+def test_sandboxes_end_as_promised_and_leave_nothing(
+    acme: TenantRef, globex: TenantRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.flood_nodes")
+    monkeypatch.setenv("ISOLANE_NODE_PATHS", f"{ROOT}{os.pathsep}{tmp_path}")
+    monkeypatch.setenv("ISOLANE_WORKER_CAPACITY", str(AT_ONCE))
+    monkeypatch.setenv("ISOLANE_WORKER_CONCURRENCY", str(AT_ONCE + 2))
+    for tenant in (acme, globex):
+        set_quota(tenant, RUNS)
+    size = FloodSize(runs=RUNS, seed=SEED, workers=1, at_once=AT_ONCE, kill=False)
+    result = run_flood([acme, globex], tmp_path, size, progress=lambda _: None)
+    assert (result.broken, result.left) == ([], [])
+    assert result.ends.total() == RUNS
+    assert len(result.ends) > 1
+    assert result.most > 1
+
+
+@contextmanager
+def a_sandbox(folder: Path) -> Iterator[int]:
+    """Run a process 1 of its own namespace that looks like a fork of the trial's zygote."""
+    program = [sys.executable, "-c", "import time; time.sleep(60)", f"--path={folder}"]
+    unshare = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
+    with subprocess.Popen([*unshare, *program]) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_the_search_finds_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, cgroups = tmp_path / "workers", tmp_path / "cgroups"
+    folder.mkdir()
+    (cgroups / "pids" / "isolane-7-123-1").mkdir(parents=True)
+    (cgroups / "pids" / "isolane-77-123-1").mkdir()
+    monkeypatch.setattr(machine, "_CGROUPS", cgroups)
+    looker = Machine(folder)
+    assert (looker.left([]), looker.left_by_workers([]), looker.look()) == ([], [], 0)
+    assert [line.rpartition("/")[2] for line in looker.left([7])] == ["isolane-7-123-1"]
+    looker._mounts = set(list(looker._mounts)[1:])
+    assert [line.partition(" ")[0] for line in looker.left([])] == ["mount"]
+    (folder / "log").touch()
+    with socket.socket(socket.AF_UNIX) as sock, a_sandbox(folder):
+        sock.bind(str(folder / "s"))
+        wait_for(looker.look, "the sandbox")
+        assert "process" in "".join(looker.left([]))
+        kinds = [line.partition(" ")[0] for line in looker.left_by_workers([folder / "log"])]
+    assert kinds[-1] == "socket"
+    assert set(kinds[:-1]) == {"process"}

@@ -1,0 +1,139 @@
+"""Runs at level `process` on a real worker: each has an environment of its own, and nothing outlives it."""
+
+import os
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+from psycopg.conninfo import conninfo_to_dict
+
+from executions.models import Execution, StepLog
+from resources.services.definition_rules import DefinitionInput
+from resources.services.definitions import create_definition
+from resources.services.secrets import put_secret
+from tenants.scope import TenantRef, tenant_scope
+from tests.acceptance.conftest import StartWorker
+from tests.acceptance.runs import ended, no_slot_is_held, start_run
+from tests.acceptance.sandbox_nodes import NAMESPACES
+from tests.factories import distrust
+from tests.plugin import HOME, PATHS, ROOT, SERVERS
+from tests.waiting import wait_for
+from trials.sandboxes import cgroups, mounts, sandboxed
+
+TOKEN = "a-token-of-the-customer"
+WEB = {"web": {"type": "http_api", "definition": "web"}}
+
+
+@pytest.fixture(autouse=True)
+def folder(
+    acme: TenantRef,
+    globex: TenantRef,
+    sandboxes: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """Neither tenant is trusted; a folder that sandboxes show, and nodes that report on them."""
+    distrust(acme)
+    monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.nodes tests.acceptance.sandbox_nodes")
+    paths = os.pathsep.join([os.environ["ISOLANE_NODE_PATHS"], str(tmp_path)])
+    monkeypatch.setenv("ISOLANE_NODE_PATHS", paths)
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+def output(tenant: TenantRef, run: Execution) -> Any:
+    found = ended(tenant, run)
+    assert (found.state, found.message, found.isolation) == ("succeeded", "", "process")
+    with tenant_scope(tenant):
+        return run.steps.get(path="s1").output
+
+
+def test_a_run_shares_nothing_with_other_runs_tenants_or_the_worker(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, folder: Path
+) -> None:
+    """They run at the same time, two of them for the same tenant."""
+    worker = start_worker()
+    mounted = mounts()
+    look = {"uses": "sandbox.look", "with": {"folder": str(folder)}}
+    runs = [(tenant, start_run(tenant, look)) for tenant in (acme, globex, globex)]
+    for tenant, run in runs:
+        wait_for(lambda t=tenant, r=run: has_begun(t, r), "all of them to be there")  # type: ignore[misc]  # bound
+    inside = sandboxed(worker.process.pid)
+    assert len(inside) == 2 * len(runs)  # a guard and a runner each
+    (folder / "go").touch()
+    seen = [output(tenant, run) for tenant, run in runs]
+    pid = worker.process.pid
+    theirs = {name: str(Path(f"/proc/{pid}/ns/{name}").readlink()) for name in NAMESPACES}
+    for one, other in combinations([*(each["namespaces"] for each in seen), theirs], 2):
+        shared = {name for name in NAMESPACES if one[name] == other[name]}
+        assert shared == {"cgroup"}  # of which /proc shows nothing but names
+    for (_, run), each in zip(runs, seen, strict=True):
+        assert len(each["processes"]) == 2
+        assert each["files"] == [f"of-this-run-{run.pk}"]
+        assert each["interfaces"] == ["lo"]
+        assert each["hostname"] == "isolane"
+        assert each["written"] == []
+    # Its environment is gone before a run has ended.
+    assert sandboxed(worker.process.pid) == []
+    assert not any(process.is_running() for process in inside)
+    assert cgroups([worker.process.pid]) == []
+    assert mounts() == mounted
+    no_slot_is_held()
+
+
+def has_begun(tenant: TenantRef, run: Execution) -> bool:
+    with tenant_scope(tenant):
+        return StepLog.objects.filter(execution=run, message="here").exists()
+
+
+def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    """Neither module state, environment, files, threads and processes, nor a secret that was given to it."""
+    start_worker()
+    for tenant in (acme, globex):
+        put_secret(tenant, "token", TOKEN, actor="tests")
+        config = {"base_url": "http://127.0.0.1:9", "auth": "bearer"}
+        wanted = DefinitionInput(
+            name="web", type="http_api", config=config, secrets={"token": "token"}
+        )
+        create_definition(tenant, wanted, actor="tests")
+        for fails in (False, True):
+            leave = {"uses": "sandbox.leave", "with": {"fails": fails}}
+            left = ended(tenant, start_run(tenant, leave, resources=WEB))
+            assert left.state == ("failed" if fails else "succeeded")
+            find = {"uses": "sandbox.find", "with": {"backwards": TOKEN[::-1]}}
+            assert output(tenant, start_run(tenant, find)) == {
+                "module": [],
+                "environment": None,
+                "file": False,
+                "threads": [],
+                "processes": 2,
+                "memory": 0,
+            }
+    no_slot_is_held()
+
+
+def test_no_secret_file_or_folder_of_the_platform_is_in_a_sandbox(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    start_worker()
+    secrets = [settings.SECRET_KEY, SERVERS.secrets.encryption_key]
+    secrets += [str(urlsplit(url).password) for url in (SERVERS.cache_url, settings.REDIS_URL)]
+    urls = (SERVERS.login_url, SERVERS.owner_url, SERVERS.worker_url)
+    secrets += [str(conninfo_to_dict(url)["password"]) for url in urls]
+    places = (HOME, PATHS.home, PATHS.postgres, PATHS.sockets, ROOT / "tenants", Path("/root"))
+    search = {
+        "uses": "sandbox.search",
+        "with": {
+            "backwards": [secret[::-1] for secret in secrets],
+            "folders": list(map(str, places)),
+        },
+    }
+    runs = [(tenant, start_run(tenant, search)) for tenant in (acme, globex)]
+    for tenant, run in runs:
+        found = output(tenant, run)
+        assert found == {"memory": [0] * len(secrets), "files": [], "folders": []}
