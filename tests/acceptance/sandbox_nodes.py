@@ -10,9 +10,11 @@ from typing import Any
 
 from isolane import NodeContext, node
 
-KEPT: dict[str, Any] = {}  # survives a run at `shared`, if the tenant's next run gets the same runner
+KEPT: dict[
+    str, Any
+] = {}  # survives a run at `shared`, if the tenant's next run gets the same runner
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
-OWN_FILE = Path("/tmp/of-this-run")  # noqa: S108 - in a sandbox its own
+OWN_FILE = Path("/tmp/of-this-run")
 
 
 @node("sandbox.look")
@@ -23,12 +25,12 @@ def look(ctx: NodeContext, *, folder: str) -> dict[str, Any]:
     while not (Path(folder) / "go").exists():  # shown, and read-only
         time.sleep(0.02)
     return {
-        "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES},
-        "processes": [int(name) for name in os.listdir("/proc") if name.isdigit()],
+        "namespaces": {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in NAMESPACES},
+        "processes": _processes(),
         "files": [file.name for file in OWN_FILE.parent.glob(f"{OWN_FILE.name}*")],
         "interfaces": [line.split(":")[0].strip() for line in _interfaces()],
         "hostname": socket.gethostname(),
-        "written": _written([folder, "/usr", "/etc", os.path.dirname(os.__file__)]),
+        "written": _written([folder, "/usr", "/etc", str(Path(os.__file__).parent)]),
     }
 
 
@@ -51,7 +53,7 @@ def find(ctx: NodeContext, *, backwards: str) -> dict[str, Any]:
         "environment": os.environ.get("LEFT"),
         "file": OWN_FILE.exists(),
         "threads": [thread.name for thread in threading.enumerate() if thread.name == "left"],
-        "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
+        "processes": len(_processes()),
         "memory": _in_memory(backwards.encode()),
     }
 
@@ -73,6 +75,10 @@ def search(ctx: NodeContext, *, backwards: list[str], folders: list[str]) -> dic
     }
 
 
+def _processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
 def _interfaces() -> list[str]:
     return Path("/proc/net/dev").read_text().splitlines()[2:]
 
@@ -88,7 +94,7 @@ def _written(folders: list[str]) -> list[str]:
 
 def _listed(folder: str) -> list[str]:
     with contextlib.suppress(OSError):
-        return os.listdir(folder)
+        return [path.name for path in Path(folder).iterdir()]
     return []
 
 

@@ -66,7 +66,7 @@ def test_a_run_shares_nothing_with_other_runs_tenants_or_the_worker(
     (folder / "go").touch()
     seen = [output(tenant, run) for tenant, run in runs]
     pid = worker.process.pid
-    theirs = {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in NAMESPACES}
+    theirs = {name: str(Path(f"/proc/{pid}/ns/{name}").readlink()) for name in NAMESPACES}
     for one, other in combinations([*(each["namespaces"] for each in seen), theirs], 2):
         shared = {name for name in NAMESPACES if one[name] == other[name]}
         assert shared == {"cgroup"}  # of which /proc shows nothing but names
