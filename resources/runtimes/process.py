@@ -59,7 +59,7 @@ class ProcessBackend(RuntimeBackend):
     ) -> None:
         super().__init__(level=level)
         options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
-        self._zygote = share_zygote(options)
+        self._zygote = share_zygote(options, self)
         self._keepalive = KeepaliveTerm()
         self._size = size
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ class ProcessBackend(RuntimeBackend):
             with reported("a sandbox was not ended"):
                 child.kill()
         with reported("the zygote was not ended"):
-            release_zygote(self._zygote)
+            release_zygote(self._zygote, self)
 
     def _try(self) -> Availability:
         try:
