@@ -8,6 +8,11 @@ from typing import NamedTuple
 _COPIES_FROM = 100  # beyond those that a step closes or replaces by accident
 
 
+def make_room() -> None:
+    """Enlarge the table of descriptors; with several threads the kernel would wait for some milliseconds."""
+    os.close(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _COPIES_FROM))
+
+
 class _Kept(NamedTuple):
     copy: int
     file: tuple[int, int]

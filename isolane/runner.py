@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from isolane.descriptors import make_room
 from isolane.discovery import DiscoveryError, NodeSource
 from isolane.limits import RunLimits
 from isolane.node import default_registry
@@ -36,6 +37,8 @@ def serve(
     """
     try:
         _reseed()
+        if limits is None:
+            make_room()  # for what a reused one keeps
         session = Session(Stream(sock), default_registry, limits=limits)
         session.install()
         versions = _import_late(versions, late)

@@ -26,9 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from isolane import environment_block
 from isolane.descendants import adopt_orphans
 from isolane.discovery import DiscoveryError, NodeSource, node_sources
+from isolane.environment_block import find_variables
 from isolane.node import default_registry
 from isolane.preload import ThreadsStarted, preload
 from isolane.privileges import (
@@ -77,6 +77,7 @@ class ForkServer:
         self._versions = versions
         self._late = late
         self._view = view
+        self._homes = find_variables(("HOME", "TMPDIR"))
         self._forked: dict[int, Forked] = {}
         self._pids: dict[int, int] = {}  # by the descriptor of their lifeline
         self._poll = select.poll()
@@ -149,8 +150,8 @@ class ForkServer:
             set_dumpable(dumpable=True)
             drop_capabilities()
             adopt_orphans()
-            for name in ("HOME", "TMPDIR"):
-                environment_block.overwrite(name, folder)
+            for variable in self._homes:
+                variable.overwrite(folder)
             os.environ.update(HOME=folder, TMPDIR=folder)
             os.chdir(folder)
             serve(sock, versions=self._versions, late=self._late)

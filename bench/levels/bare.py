@@ -96,7 +96,8 @@ class Sandboxes(Bare):
             time.sleep(hold_s)
         finally:
             runner.dispose()
-        write_start(Start(start * 1000, runner.usage().cpu_seconds * 1000))
+        used = runner.usage().cpu_seconds if self._cgroups is not None else 0.0
+        write_start(Start(start * 1000, used * 1000))
 
 
 _OPEN = Open(

@@ -47,11 +47,15 @@ class PrivateRam:
 
     def _look_on(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            for runner in runners_below(self._roots):
-                with contextlib.suppress(OSError, psutil.Error):
-                    if is_sandbox(runner.pid) == self._sandboxed:
-                        found = private_mb([runner, *runner.children(recursive=True)])
-                        self._peaks[runner.pid] = max(found, self._peaks.get(runner.pid, 0.0))
+            self.look()
+
+    def look(self) -> None:
+        """Look once."""
+        for runner in runners_below(self._roots):
+            with contextlib.suppress(OSError, psutil.Error):
+                if is_sandbox(runner.pid) == self._sandboxed:
+                    found = private_mb([runner, *runner.children(recursive=True)])
+                    self._peaks[runner.pid] = max(found, self._peaks.get(runner.pid, 0.0))
 
 
 def runners_below(roots: Collection[int]) -> Iterator[psutil.Process]:

@@ -17,7 +17,7 @@ from bench.environment import clean
 from bench.levels.contenders import BARE
 from bench.levels.environment import added
 from bench.measure import Progress
-from bench.stage import Stage, platform_environ, platform_workers, running_servers
+from bench.stage import STATISTICS, Stage, platform_environ, platform_workers, running_servers
 
 PROGRAM = "bench.levels.serve"
 
@@ -38,7 +38,10 @@ def stage(
     names: Sequence[str], progress: Progress, *, profile: bool = False
 ) -> Iterator[LevelStage]:
     """Start everything; the same two workers run the runs of both levels."""
-    with running_servers(profile=profile) as (servers, supervisor), ExitStack() as stack:
+    with (
+        running_servers(STATISTICS if profile else None) as (servers, supervisor),
+        ExitStack() as stack,
+    ):
         logs, starts = servers.paths.logs, servers.paths.home / "starts"
         starts.mkdir()
         environ = {**clean(os.environ), **platform_environ(servers), **added(str(starts))}

@@ -12,7 +12,9 @@ class Start(NamedTuple):
     """One runtime."""
 
     ms: float  # from asking for it to its first step
-    sandbox_ms: float  # CPU time of the processes that its guard has not waited for: the kernel adds it to no parent
+    sandbox_ms: (
+        float  # CPU time that only its cgroup counted: nobody waits for what ends with a guard
+    )
 
 
 def write_start(start: Start) -> None:

@@ -23,10 +23,10 @@ from resources.runtimes.shared import SharedBackend
 class TimedRuntime(Runtime):
     """A runtime whose first step tells when it began."""
 
-    def __init__(self, runtime: Runtime, asked_at: float, *, is_sandbox: bool) -> None:
+    def __init__(self, runtime: Runtime, asked_at: float, *, counts_itself: bool) -> None:
         self._runtime = runtime
         self._asked_at = asked_at
-        self._is_sandbox = is_sandbox
+        self._counts_itself = counts_itself  # by a cgroup: then nobody waits for its processes
         self._start_ms: float | None = None
 
     @property
@@ -66,7 +66,7 @@ class TimedRuntime(Runtime):
         errors = self._runtime.close(timeout)
         start_ms, self._start_ms = self._start_ms, None
         if start_ms is not None:
-            used = self.usage.cpu_seconds if self._is_sandbox else 0.0
+            used = self.usage.cpu_seconds if self._counts_itself else 0.0
             write_start(Start(start_ms, used * 1000))
         return errors
 
@@ -92,7 +92,7 @@ class TimedProcessBackend(ProcessBackend):
         runtime = super().start(
             placement, identity=identity, limits=limits, grants=grants, on_resource=on_resource
         )
-        return TimedRuntime(runtime, asked_at, is_sandbox=True)
+        return TimedRuntime(runtime, asked_at, counts_itself=self.cgroups.cgroups is not None)
 
 
 class TimedSharedBackend(SharedBackend):
@@ -112,4 +112,4 @@ class TimedSharedBackend(SharedBackend):
         runtime = super().start(
             placement, identity=identity, limits=limits, grants=grants, on_resource=on_resource
         )
-        return TimedRuntime(runtime, asked_at, is_sandbox=False)
+        return TimedRuntime(runtime, asked_at, counts_itself=False)

@@ -2,11 +2,11 @@
 
 `unshare` needs a second fork for the process namespace, which costs as much again. A raw `clone` leaves the id of the
 parent's thread in the C library's memory; the kernel writes the new one there, at the address that it knows itself.
+What `os.register_at_fork` knows does not run: that costs as much as the namespaces, and its place is the next fork.
 
 Timing: a fork, and about a millisecond for the namespaces.
 Model: only in a process with one thread.
-Guarantee: the child is a copy of this process. What `os.register_at_fork` knows does not run here: foreign code runs
-    only in a further fork of the child, by `os.fork`, where it does.
+Guarantee: the child is a copy of this process; foreign code runs only in a fork of it, by `os.fork`.
 Failure: SetupError, and there is no child.
 """
 

@@ -7,8 +7,9 @@ import pytest
 
 PROGRAM = """
 import sys
-from isolane.environment_block import overwrite
-overwrite(sys.argv[1], sys.argv[2])
+from isolane.environment_block import find_variables
+for variable in find_variables([sys.argv[1]]):
+    variable.overwrite(sys.argv[2])
 with open("/proc/self/environ", "rb") as file:
     print(sorted(file.read().decode().strip(chr(0)).split(chr(0))))
 """
