@@ -17,6 +17,7 @@ from isolane.protocol import Describe, Grant, NodeCatalogue, Run
 from isolane.results import Code, StepResult
 from isolane.sandbox import landlock
 from isolane.sandbox.spec import Wall
+from isolane.text import MESSAGE_MAX
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -231,7 +232,9 @@ class ProcessRuntime(ForkedRuntime):
         result = super().run(run, deadline=deadline, cancelled=cancelled, on_frame=on_frame)
         if result.code is not Code.UNKNOWN_ERROR or (excess := self._child.excess()) is None:
             return result
-        return replace(result, code=excess, message=self._child.explain(excess))
+        # What the step itself says stays: it may have reached the limit earlier, and coped.
+        message = f"{result.message}; {self._child.explain(excess)}"
+        return replace(result, code=excess, message=message[:MESSAGE_MAX])
 
     def _return_child(self, *, clean: bool) -> None:
         self._backend.end(self._child, self._slot)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -54,8 +55,20 @@ def find(ctx: NodeContext, *, backwards: str) -> dict[str, Any]:
         "file": OWN_FILE.exists(),
         "threads": [thread.name for thread in threading.enumerate() if thread.name == "left"],
         "processes": len(_processes()),
-        "memory": _in_memory(backwards.encode()),
+        "memory": _in_memory([backwards.encode()]),
     }
+
+
+@node("sandbox.take")
+def take(ctx: NodeContext, *, what: str) -> None:
+    """Take more than a run may have."""
+    match what:
+        case "ram":
+            KEPT["ram"] = b"x" * (512 << 20)
+        case "processes":
+            KEPT["processes"] = [subprocess.Popen(["sleep", "60"]) for _ in range(100)]
+        case "disk":
+            OWN_FILE.write_bytes(b"x" * (64 << 20))
 
 
 @node("sandbox.search")
@@ -69,7 +82,7 @@ def search(ctx: NodeContext, *, backwards: list[str], folders: list[str]) -> dic
         with contextlib.suppress(OSError):
             found += [str(place) for text in wanted if text in place.read_bytes()[::-1]]
     return {
-        "memory": [_in_memory(text) for text in wanted],
+        "memory": _in_memory(wanted),
         "files": found,
         "folders": [folder for folder in folders if _listed(folder)],
     }
@@ -98,9 +111,9 @@ def _listed(folder: str) -> list[str]:
     return []
 
 
-def _in_memory(backwards: bytes) -> int:
-    """Count a text in writable pages, freed or not; it is compared in reverse, so that it does not find itself."""
-    count = 0
+def _in_memory(wanted: list[bytes]) -> list[int]:
+    """Count texts in writable pages, freed or not; compared in reverse, so that a text does not find itself."""
+    counts = [0] * len(wanted)
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         for line in Path("/proc/self/maps").read_text().splitlines():
             span, rights = line.split()[:2]
@@ -108,5 +121,6 @@ def _in_memory(backwards: bytes) -> int:
                 start, end = (int(number, 16) for number in span.split("-"))
                 with contextlib.suppress(OSError, ValueError, OverflowError):
                     memory.seek(start)
-                    count += memory.read(end - start)[::-1].count(backwards)
-    return count
+                    page = memory.read(end - start)[::-1]
+                    counts = [n + page.count(text) for n, text in zip(counts, wanted, strict=True)]
+    return counts

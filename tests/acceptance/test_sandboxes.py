@@ -112,8 +112,28 @@ def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
                 "file": False,
                 "threads": [],
                 "processes": 2,
-                "memory": 0,
+                "memory": [0],
             }
+    no_slot_is_held()
+
+
+LIMITS = {"ram_mb": 128, "processes": 32, "disk_mb": 16}
+CODES = {"ram": "RAM_EXCEEDED", "processes": "PROCESS_LIMIT", "disk": "DISK_FULL"}
+
+
+def test_a_run_that_takes_too_much_fails_with_the_code_of_its_limit_and_disturbs_no_other(
+    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+) -> None:
+    worker = start_worker()
+    for what, code in CODES.items():
+        nap = {"uses": "test.sleep", "with": {"seconds": 0.5}}
+        neighbour = start_run(globex, nap, {"uses": "test.identity"})
+        greedy = start_run(acme, {"uses": "sandbox.take", "with": {"what": what}}, limits=LIMITS)
+        found = ended(acme, greedy)
+        assert (found.state, found.code) == ("failed", code), found.message
+        assert 0 < found.peak_ram_mb < LIMITS["ram_mb"] + 64
+        assert ended(globex, neighbour).state == "succeeded"
+    assert sandboxed(worker.process.pid) == []
     no_slot_is_held()
 
 

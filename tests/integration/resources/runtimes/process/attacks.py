@@ -147,7 +147,7 @@ def ram_of_sockets() -> None:
 
 
 def _hoard() -> None:
-    kept = []
+    kept: list[socket.socket] = []
     with contextlib.suppress(OSError):
         while True:
             kept += _full_pair()
