@@ -80,7 +80,8 @@ def search(ctx: NodeContext, *, backwards: list[str], folders: list[str]) -> dic
     found = []
     for place in places:
         with contextlib.suppress(OSError):
-            found += [str(place) for text in wanted if text in place.read_bytes()[::-1]]
+            content = place.read_bytes()[::-1]
+            found += [str(place) for text in wanted if text in content]
     return {
         "memory": _in_memory(wanted),
         "files": found,

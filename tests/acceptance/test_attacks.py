@@ -1,7 +1,7 @@
 """Steps of one run that try to reach another run or the platform: on real workers, with two tenants.
 
-What needs connections runs at level `shared`, the only one whose runs have any. More attacks from within a sandbox are in
-`test_sandboxes.py` and in `tests/integration/resources/runtimes/process/`.
+What needs connections runs at level `shared`, the only one whose runs have any. More attacks from within a sandbox are
+in `test_sandboxes.py` and in `tests/integration/resources/runtimes/process/`.
 """
 
 import base64
