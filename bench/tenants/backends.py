@@ -1,5 +1,6 @@
 """The backends of the measured process as PostgreSQL and the kernel see them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psutil
@@ -27,10 +28,11 @@ class Planning:
 class Backends:
     """A look from the server's side."""
 
-    def __init__(self, url: str, *, submits: int) -> None:
+    def __init__(self, url: str, *, submitter: Callable[[], int]) -> None:
+        """Look at all backends but the submitter's, whose connection may be replaced meanwhile."""
         self._server = psycopg.connect(url, dbname="isolane", autocommit=True)
         self._server.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-        self._others = [submits, self._server.info.backend_pid]
+        self._submitter = submitter
 
     def reset(self) -> None:
         """Count statements anew."""
@@ -51,4 +53,5 @@ class Backends:
         return [psutil.Process(pid).memory_full_info().pss / 2**20 for pid in self._pids()]
 
     def _pids(self) -> list[int]:
-        return [int(pid) for (pid,) in self._server.execute(BACKENDS, [self._others]).fetchall()]
+        others = [self._submitter(), self._server.info.backend_pid]
+        return [int(pid) for (pid,) in self._server.execute(BACKENDS, [others]).fetchall()]

@@ -28,7 +28,7 @@ def measure(
     if connections == "own":
         settings.DATABASES["default"]["KEPT_CONNECTIONS"] = 0
     made, worker = make_tenants(tenants), MeasuredWorker()
-    backends = Backends(superuser_url, submits=connection.connection.info.backend_pid)
+    backends = Backends(superuser_url, submitter=_own_backend)
     drain(worker, made, warming)
     backends.reset()
     before = backends.cpu_ms()
@@ -47,6 +47,12 @@ def measure(
         pss_mb=sum(pss),
         largest_mb=max(pss),
     )
+
+
+def _own_backend() -> int:
+    connection.ensure_connection()
+    pid: int = connection.connection.info.backend_pid
+    return pid
 
 
 def drain(worker: MeasuredWorker, tenants: Sequence[TenantRef], runs: int) -> float:

@@ -24,7 +24,7 @@ from typing import NoReturn
 from isolane.privileges import drop_capabilities, set_dumpable
 from isolane.sandbox import landlock, seccomp
 from isolane.sandbox.clone import map_user
-from isolane.sandbox.loopback import raise_loopback
+from isolane.sandbox.loopback import bound_buffers, raise_loopback
 from isolane.sandbox.ram import used_ram_mb
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.rlimits import apply_rlimits
@@ -103,6 +103,7 @@ class Guard:
             build_root(self._view, trees, disk_mb=self._spec.limits.disk_mb)
         if Wall.NET in self._spec.walls:
             raise_loopback()
+            bound_buffers()
         socket.sethostname("isolane")
 
     def _become_runner(self) -> None:

@@ -22,7 +22,8 @@ _PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV, _RESOLVE_UNIX = 1 << 13, 1 << 14, 1 << 15, 1 << 16
 _OF_FIRST_ABI = (1 << 13) - 1  # from executing to making symbolic links
-_BY_ABI = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV, 9: _RESOLVE_UNIX}
+RESOLVE_UNIX_ABI = 9  # from then on Unix sockets are reached beneath writable paths only
+_BY_ABI = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV, RESOLVE_UNIX_ABI: _RESOLVE_UNIX}
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV | _RESOLVE_UNIX
 
 _SCOPE_ABI = 6

@@ -16,13 +16,17 @@ _PRIVATE = (
 _RESIDENT = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"HugetlbPages:")
 
 
+_SOCKET_KB = 512  # that the kernel may keep for one; it does not tell how much it does
+
+
 def used_ram_mb(files: str) -> float:
-    """Return the private and shared memory of all other processes, and of the files in this folder."""
+    """Return the memory of all other processes, of the files in this folder, and of sockets, as if all were full."""
     status = os.statvfs(files)
     written = (status.f_blocks - status.f_bfree) * status.f_frsize / _KB_PER_MB
     own = str(os.getpid())
     others = [name for name in os.listdir("/proc") if name.isdecimal() and name != own]
-    return (written + sum(map(_private_kb, others))) / _KB_PER_MB
+    sockets = _sum("/proc/net/sockstat", (b"sockets:",), column=2) * _SOCKET_KB
+    return (written + sockets + sum(map(_private_kb, others))) / _KB_PER_MB
 
 
 def _private_kb(pid: str) -> int:
@@ -35,6 +39,6 @@ def _private_kb(pid: str) -> int:
     return 0
 
 
-def _sum(path: str, names: tuple[bytes, ...]) -> int:
+def _sum(path: str, names: tuple[bytes, ...], *, column: int = 1) -> int:
     with open(path, "rb") as file:
-        return sum(int(line.split()[1]) for line in file if line.startswith(names))
+        return sum(int(line.split()[column]) for line in file if line.startswith(names))

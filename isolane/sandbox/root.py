@@ -94,6 +94,8 @@ def _attach(tree: Tree) -> None:
 def _cover(path: str) -> None:
     """Cover a folder by an empty one, a file by nothing that can be read."""
     inside = path.lstrip("/")
+    if not os.path.exists(inside):
+        return
     if os.path.isdir(inside):
         mount("tmpfs", inside, _NOT_MOUNTED, "size=4k,nr_inodes=2,mode=000")
         return

@@ -62,7 +62,8 @@ def view_of(
     wanted = [path for path in (*_SYSTEM, *_SETTINGS) if path not in links]
     wanted += [sys.base_prefix, sys.prefix, _PACKAGE, *_import_paths(paths), *_places(modules)]
     binds = outermost(path for path in wanted if path != "/" and os.path.exists(path))
-    covered = tuple(path for path in hidden if os.path.exists(path) and is_within(path, binds))
+    # Those that do not exist yet may come while the zygote lives.
+    covered = tuple(path for path in hidden if is_within(path, binds))
     return View(
         binds=binds,
         links=links,

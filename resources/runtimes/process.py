@@ -17,6 +17,7 @@ from isolane.protocol import Describe, Grant, NodeCatalogue, Run
 from isolane.results import Code, StepResult
 from isolane.sandbox import landlock
 from isolane.sandbox.spec import Wall
+from isolane.text import MESSAGE_MAX
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -58,7 +59,7 @@ class ProcessBackend(RuntimeBackend):
     ) -> None:
         super().__init__(level=level)
         options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
-        self._zygote = share_zygote(options)
+        self._zygote = share_zygote(options, self)
         self._keepalive = KeepaliveTerm()
         self._size = size
         self._lock = threading.Lock()
@@ -150,7 +151,7 @@ class ProcessBackend(RuntimeBackend):
             with reported("a sandbox was not ended"):
                 child.kill()
         with reported("the zygote was not ended"):
-            release_zygote(self._zygote)
+            release_zygote(self._zygote, self)
 
     def _try(self) -> Availability:
         try:
@@ -231,7 +232,9 @@ class ProcessRuntime(ForkedRuntime):
         result = super().run(run, deadline=deadline, cancelled=cancelled, on_frame=on_frame)
         if result.code is not Code.UNKNOWN_ERROR or (excess := self._child.excess()) is None:
             return result
-        return replace(result, code=excess, message=self._child.explain(excess))
+        # What the step itself says stays: it may have reached the limit earlier, and coped.
+        message = f"{result.message}; {self._child.explain(excess)}"
+        return replace(result, code=excess, message=message[:MESSAGE_MAX])
 
     def _return_child(self, *, clean: bool) -> None:
         self._backend.end(self._child, self._slot)

@@ -170,7 +170,9 @@ class Runner(ABC):
     def exit_text(self) -> str:
         """Return how a killed or dead runner ended, in words."""
         code = self.report().exit_code
-        if code is None or code >= 0:
+        if code is None:  # its zygote is gone, or too slow
+            return "how is not known"
+        if code >= 0:
             return f"exit code {code}"
         try:
             return f"signal {signal.Signals(-code).name}"

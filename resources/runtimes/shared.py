@@ -55,7 +55,7 @@ class SharedBackend(RuntimeBackend):
     ) -> None:
         super().__init__(level=level)
         self._options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
-        self._zygote = share_zygote(self._options)
+        self._zygote = share_zygote(self._options, self)
         self._pool = self.pool_class(level=level, size=size, begin=self._fork)
         self._watchdog = Watchdog()
         self._folders = FolderSweep()
@@ -107,7 +107,7 @@ class SharedBackend(RuntimeBackend):
         with reported("the watchdog was not ended"):
             self._watchdog.stop()
         with reported("the zygote was not ended"):
-            release_zygote(self._zygote)
+            release_zygote(self._zygote, self)
 
     def _fork(self) -> RunnerProcess:
         return RunnerProcess(zygote=self._zygote, watchdog=self._watchdog)

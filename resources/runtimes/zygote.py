@@ -196,7 +196,7 @@ class Zygote:
         self._lock = threading.Lock()
         self._process: ZygoteProcess | None = None
         self._late: tuple[LatePackage, ...] = ()
-        self.users = 0
+        self.users: set[object] = set()
 
     @property
     def late(self) -> tuple[LatePackage, ...]:
@@ -279,19 +279,19 @@ _zygotes: dict[ZygoteOptions, Zygote] = {}
 _zygotes_lock = threading.Lock()
 
 
-def share_zygote(options: ZygoteOptions) -> Zygote:
+def share_zygote(options: ZygoteOptions, user: object) -> Zygote:
     """Return the zygote of this process with these options; `release_zygote` ends it after its last user."""
     with _zygotes_lock:
         zygote = _zygotes.setdefault(options, Zygote(options))
-        zygote.users += 1
+        zygote.users.add(user)
         return zygote
 
 
-def release_zygote(zygote: Zygote) -> None:
-    """Stop a zygote unless another level still uses it."""
+def release_zygote(zygote: Zygote, user: object) -> None:
+    """Stop a zygote unless another level still uses it. Repeatable."""
     with _zygotes_lock:
-        zygote.users -= 1
-        if zygote.users > 0:
+        zygote.users.discard(user)
+        if zygote.users:
             return
         for options in [options for options, found in _zygotes.items() if found is zygote]:
             del _zygotes[options]

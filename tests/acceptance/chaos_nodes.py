@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -72,7 +73,7 @@ def _step(
             connection.execute(
                 "INSERT INTO start (execution, step, epoch, attempt, role, pid, namespace)"
                 " VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                [*_identity(ctx), role, os.getpid(), os.stat("/proc/self/ns/pid").st_ino],
+                [*_identity(ctx), role, os.getpid(), Path("/proc/self/ns/pid").stat().st_ino],
             )
             begin(connection)
         except psycopg.errors.UniqueViolation as violated:

@@ -97,18 +97,11 @@ def process_level() -> Availability:
 def both_levels(acme: TenantRef, globex: TenantRef, process_level: Availability) -> dict[str, str]:
     """The levels of runs: acme's, which is trusted, have `shared`; globex's, which is not, have `process`.
 
-    Where the machine cannot give `process`, both are trusted: the tests of that level itself say so by being skipped.
+    Where the machine cannot give `process`, both are trusted; the tests of that level itself say so by being skipped.
     """
     if process_level.ok:
         distrust(globex)
     return {acme.schema: "shared", globex.schema: "process" if process_level.ok else "shared"}
-
-
-@pytest.fixture
-def sandboxes(both_levels: dict[str, str], process_level: Availability) -> None:
-    """The same for tests of sandboxes."""
-    if not process_level.ok:
-        pytest.skip(f"level process is not available here: {process_level.reason}")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 from isolane import NodeContext, node
 
-KEPT: dict[str, Any] = {}  # survives a run at `shared`, if the tenant's next run gets the same runner
+KEPT: dict[
+    str, Any
+] = {}  # survives a run at `shared`, if the tenant's next run gets the same runner
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
-OWN_FILE = Path("/tmp/of-this-run")  # noqa: S108 - in a sandbox its own
+OWN_FILE = Path("/tmp/of-this-run")
 
 
 @node("sandbox.look")
@@ -23,12 +26,12 @@ def look(ctx: NodeContext, *, folder: str) -> dict[str, Any]:
     while not (Path(folder) / "go").exists():  # shown, and read-only
         time.sleep(0.02)
     return {
-        "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES},
-        "processes": [int(name) for name in os.listdir("/proc") if name.isdigit()],
+        "namespaces": {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in NAMESPACES},
+        "processes": _processes(),
         "files": [file.name for file in OWN_FILE.parent.glob(f"{OWN_FILE.name}*")],
         "interfaces": [line.split(":")[0].strip() for line in _interfaces()],
         "hostname": socket.gethostname(),
-        "written": _written([folder, "/usr", "/etc", os.path.dirname(os.__file__)]),
+        "written": _written([folder, "/usr", "/etc", str(Path(os.__file__).parent)]),
     }
 
 
@@ -51,9 +54,21 @@ def find(ctx: NodeContext, *, backwards: str) -> dict[str, Any]:
         "environment": os.environ.get("LEFT"),
         "file": OWN_FILE.exists(),
         "threads": [thread.name for thread in threading.enumerate() if thread.name == "left"],
-        "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
-        "memory": _in_memory(backwards.encode()),
+        "processes": len(_processes()),
+        "memory": _in_memory([backwards.encode()]),
     }
+
+
+@node("sandbox.take")
+def take(ctx: NodeContext, *, what: str) -> None:
+    """Take more than a run may have."""
+    match what:
+        case "ram":
+            KEPT["ram"] = b"x" * (512 << 20)
+        case "processes":
+            KEPT["processes"] = [subprocess.Popen(["sleep", "60"]) for _ in range(100)]
+        case "disk":
+            OWN_FILE.write_bytes(b"x" * (64 << 20))
 
 
 @node("sandbox.search")
@@ -65,12 +80,17 @@ def search(ctx: NodeContext, *, backwards: list[str], folders: list[str]) -> dic
     found = []
     for place in places:
         with contextlib.suppress(OSError):
-            found += [str(place) for text in wanted if text in place.read_bytes()[::-1]]
+            content = place.read_bytes()[::-1]
+            found += [str(place) for text in wanted if text in content]
     return {
-        "memory": [_in_memory(text) for text in wanted],
+        "memory": _in_memory(wanted),
         "files": found,
         "folders": [folder for folder in folders if _listed(folder)],
     }
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def _interfaces() -> list[str]:
@@ -88,13 +108,13 @@ def _written(folders: list[str]) -> list[str]:
 
 def _listed(folder: str) -> list[str]:
     with contextlib.suppress(OSError):
-        return os.listdir(folder)
+        return [path.name for path in Path(folder).iterdir()]
     return []
 
 
-def _in_memory(backwards: bytes) -> int:
-    """Count a text in writable pages, freed or not; it is compared in reverse, so that it does not find itself."""
-    count = 0
+def _in_memory(wanted: list[bytes]) -> list[int]:
+    """Count texts in writable pages, freed or not; compared in reverse, so that a text does not find itself."""
+    counts = [0] * len(wanted)
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         for line in Path("/proc/self/maps").read_text().splitlines():
             span, rights = line.split()[:2]
@@ -102,5 +122,6 @@ def _in_memory(backwards: bytes) -> int:
                 start, end = (int(number, 16) for number in span.split("-"))
                 with contextlib.suppress(OSError, ValueError, OverflowError):
                     memory.seek(start)
-                    count += memory.read(end - start)[::-1].count(backwards)
-    return count
+                    page = memory.read(end - start)[::-1]
+                    counts = [n + page.count(text) for n, text in zip(counts, wanted, strict=True)]
+    return counts

@@ -1,4 +1,8 @@
-"""Steps of one run that try to reach another run or the platform: on real workers, with two tenants."""
+"""Steps of one run that try to reach another run or the platform: on real workers, with two tenants.
+
+What needs connections runs at level `shared`, the only one whose runs have any. More attacks from within a sandbox are
+in `test_sandboxes.py` and in `tests/integration/resources/runtimes/process/`.
+"""
 
 import base64
 from collections.abc import Iterator
@@ -145,16 +149,18 @@ def test_a_run_reaches_no_key_of_another_one_and_nothing_of_the_server(
     assert output(acme, guarded) == "mine"
 
 
-# --- resources that were not declared, or belong to others
+# --- resources that were not declared, or belong to others; at both levels
+@pytest.mark.usefixtures("both_levels")
 def test_an_undeclared_resource_is_refused_though_the_tenant_has_it(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
     start_worker()
-    for name in ("shop", "own", "../shop", "shop' OR '1'='1"):
-        run = ended(acme, start_run(acme, attack("resource", name=name), resources=SCRATCH))
-        assert (run.state, run.code) == ("failed", "POLICY_VIOLATION"), name
-    declared = start_run(globex, attack("resource", name="scratch"), resources=SCRATCH)
-    assert output(globex, declared) is None
+    for tenant in (acme, globex):
+        for name in ("shop", "own", "../shop", "shop' OR '1'='1"):
+            run = ended(tenant, start_run(tenant, attack("resource", name=name), resources=SCRATCH))
+            assert (run.state, run.code) == ("failed", "POLICY_VIOLATION"), name
+    declared = start_run(acme, attack("resource", name="scratch"), resources=SCRATCH)
+    assert output(acme, declared) is None
 
 
 def test_a_definition_of_another_tenant_is_not_there(
@@ -169,7 +175,8 @@ def test_a_definition_of_another_tenant_is_not_there(
     assert output(acme, start_run(acme, steal, resources=declared)) is None
 
 
-# --- the platform's own servers, by host names
+# --- the platform's own servers, by host names; at both levels
+@pytest.mark.usefixtures("both_levels")
 def test_a_host_name_that_stands_for_the_platform_is_refused_when_a_run_opens_it(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker, run_cache: "redis.Redis"
 ) -> None:

@@ -1,6 +1,7 @@
 """Runs at level `process` on a real worker: each has an environment of its own, and nothing outlives it."""
 
 import os
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,21 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
+from django.db import connections
 from psycopg.conninfo import conninfo_to_dict
+from pytest_django import DjangoDbBlocker
 
 from executions.models import Execution, StepLog
+from resources.runtimes.base import Availability
 from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope
-from tests.acceptance.conftest import StartWorker
+from tenants.selectors import tenant_by_schema
+from tests.acceptance.conftest import WorkerProcess
 from tests.acceptance.runs import ended, no_slot_is_held, start_run
 from tests.acceptance.sandbox_nodes import NAMESPACES
+from tests.conftest import wipe
 from tests.factories import distrust
 from tests.plugin import HOME, PATHS, ROOT, SERVERS
 from tests.waiting import wait_for
@@ -27,21 +33,40 @@ TOKEN = "a-token-of-the-customer"
 WEB = {"web": {"type": "http_api", "definition": "web"}}
 
 
-@pytest.fixture(autouse=True)
-def folder(
-    acme: TenantRef,
-    globex: TenantRef,
-    sandboxes: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
-    """Neither tenant is trusted; a folder that sandboxes show, and nodes that report on them."""
-    distrust(acme)
-    monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.nodes tests.acceptance.sandbox_nodes")
-    paths = os.pathsep.join([os.environ["ISOLANE_NODE_PATHS"], str(tmp_path)])
-    monkeypatch.setenv("ISOLANE_NODE_PATHS", paths)
-    tmp_path.chmod(0o755)
-    return tmp_path
+@pytest.fixture(scope="module")
+def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """As for every test, but for a whole module, since wiping would take its worker's registration away."""
+    with django_db_blocker.unblock():
+        yield
+        connections.close_all()
+    wipe()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that sandboxes show, and whose user may read it."""
+    folder = tmp_path_factory.mktemp("shown")
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def worker(database: None, process_level: Availability, folder: Path) -> Iterator[WorkerProcess]:
+    """One for the whole module, with nodes that report on sandboxes; neither tenant is trusted."""
+    if not process_level.ok:
+        pytest.skip(f"level process is not available here: {process_level.reason}")
+    for schema in ("acme", "globex"):
+        distrust(tenant_by_schema(schema))
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("ISOLANE_NODE_PACKAGES", "tests.nodes tests.acceptance.sandbox_nodes")
+        paths = os.pathsep.join([os.environ["ISOLANE_NODE_PATHS"], str(folder)])
+        changed.setenv("ISOLANE_NODE_PATHS", paths)
+        worker = WorkerProcess()
+    try:
+        wait_for(worker.row, "the worker to register", 30)
+        yield worker
+    finally:
+        worker.stop()
 
 
 def output(tenant: TenantRef, run: Execution) -> Any:
@@ -52,10 +77,9 @@ def output(tenant: TenantRef, run: Execution) -> Any:
 
 
 def test_a_run_shares_nothing_with_other_runs_tenants_or_the_worker(
-    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, folder: Path
+    acme: TenantRef, globex: TenantRef, worker: WorkerProcess, folder: Path
 ) -> None:
     """They run at the same time, two of them for the same tenant."""
-    worker = start_worker()
     mounted = mounts()
     look = {"uses": "sandbox.look", "with": {"folder": str(folder)}}
     runs = [(tenant, start_run(tenant, look)) for tenant in (acme, globex, globex)]
@@ -66,7 +90,7 @@ def test_a_run_shares_nothing_with_other_runs_tenants_or_the_worker(
     (folder / "go").touch()
     seen = [output(tenant, run) for tenant, run in runs]
     pid = worker.process.pid
-    theirs = {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in NAMESPACES}
+    theirs = {name: str(Path(f"/proc/{pid}/ns/{name}").readlink()) for name in NAMESPACES}
     for one, other in combinations([*(each["namespaces"] for each in seen), theirs], 2):
         shared = {name for name in NAMESPACES if one[name] == other[name]}
         assert shared == {"cgroup"}  # of which /proc shows nothing but names
@@ -90,10 +114,9 @@ def has_begun(tenant: TenantRef, run: Execution) -> bool:
 
 
 def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
-    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+    acme: TenantRef, globex: TenantRef
 ) -> None:
     """Neither module state, environment, files, threads and processes, nor a secret that was given to it."""
-    start_worker()
     for tenant in (acme, globex):
         put_secret(tenant, "token", TOKEN, actor="tests")
         config = {"base_url": "http://127.0.0.1:9", "auth": "bearer"}
@@ -112,15 +135,33 @@ def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
                 "file": False,
                 "threads": [],
                 "processes": 2,
-                "memory": 0,
+                "memory": [0],
             }
     no_slot_is_held()
 
 
-def test_no_secret_file_or_folder_of_the_platform_is_in_a_sandbox(
-    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+LIMITS = {"ram_mb": 128, "processes": 32, "disk_mb": 16}
+CODES = {"ram": "RAM_EXCEEDED", "processes": "PROCESS_LIMIT", "disk": "DISK_FULL"}
+
+
+def test_a_run_that_takes_too_much_fails_with_the_code_of_its_limit_and_disturbs_no_other(
+    acme: TenantRef, globex: TenantRef, worker: WorkerProcess
 ) -> None:
-    start_worker()
+    for what, code in CODES.items():
+        nap = {"uses": "test.sleep", "with": {"seconds": 0.5}}
+        neighbour = start_run(globex, nap, {"uses": "test.identity"})
+        greedy = start_run(acme, {"uses": "sandbox.take", "with": {"what": what}}, limits=LIMITS)
+        found = ended(acme, greedy)
+        assert (found.state, found.code) == ("failed", code), found.message
+        assert 0 < found.peak_ram_mb < LIMITS["ram_mb"] + 64
+        assert ended(globex, neighbour).state == "succeeded"
+    assert sandboxed(worker.process.pid) == []
+    no_slot_is_held()
+
+
+def test_no_secret_file_or_folder_of_the_platform_is_in_a_sandbox(
+    acme: TenantRef, globex: TenantRef
+) -> None:
     secrets = [settings.SECRET_KEY, SERVERS.secrets.encryption_key]
     secrets += [str(urlsplit(url).password) for url in (SERVERS.cache_url, settings.REDIS_URL)]
     urls = (SERVERS.login_url, SERVERS.owner_url, SERVERS.worker_url)

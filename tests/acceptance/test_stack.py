@@ -21,6 +21,7 @@ import pytest
 from orchestrator.embedded.child import runs
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import read_running
+from resources.runtimes.base import Availability
 from tests.plugin import ROOT, SERVERS
 from tests.waiting import wait_for
 
@@ -128,13 +129,18 @@ def left_running(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [process for process in processes if runs(process)]
 
 
-def test_the_demo_runs_both_tenants_and_leaves_nothing(home: Path) -> None:
+def test_the_demo_runs_all_tenants_and_leaves_nothing(
+    home: Path, process_level: Availability
+) -> None:
     result = isolane(home, "demo")
     assert result.returncode == 0, result.stdout + result.stderr
     for tenant in ("acme", "globex"):
         assert result.stdout.count(f"│ {tenant}") >= 2
+    if process_level.ok:
+        assert len(re.findall(r"│ initech +│ [^│]+│ process +│ succeeded", result.stdout)) == 3
     assert result.stdout.count("succeeded") >= 6
-    assert result.stdout.count('"tracking": "TRACK-') == 4  # what each order gives back
+    orders = 2 * (3 if process_level.ok else 2)
+    assert result.stdout.count('"tracking": "TRACK-') == orders  # what each gives back
     for tenant, answer, paid in (
         ("acme", "approved", '"30.00"'),
         ("globex", "rejected", "null"),

@@ -67,6 +67,7 @@ def test_it_passes_in_tenants_of_its_own_and_leaves_none(worker: WorkerProcess) 
     # What cannot be had here is said to be untested, not to have passed.
     untested = {level for level, said in body["levels"].items() if not said["tested"]}
     assert untested == {"process", "docker", "kubernetes"}
+    assert body["levels"]["docker"]["reason"].startswith("no worker offers it")
     assert schemas() == {"acme", "globex"}
 
 
@@ -166,6 +167,7 @@ def test_it_fails_when_connections_outlive_their_runs(
     ("arguments", "said"),
     [
         (("--level", "docker"), "no worker offers it"),
+        (("--level", "process"), "No level can be tested"),
         (("--tenant", "nobody"), "There is no tenant 'nobody'"),
         (("--tenant", "acme", "--database", "nothing"), "There is no resource 'nothing'"),
         (("--tenant", "acme", "--database", "http"), "is of type 'http_api', not 'database'"),

@@ -30,7 +30,7 @@ def make(folder: Path, image: Path) -> None:
         str(growing),
         f"{size >> 10}k",
     ]
-    subprocess.run(command, check=True)  # noqa: S603
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     growing.rename(image)
 
 

@@ -1,7 +1,7 @@
 """The virtual machine: boots from the two disks, and shows its console.
 
 Timing: half a minute and the tests; the processor is emulated.
-Model: sync; qemu as a process, whose console is read line by line.
+Model: sync; qemu as a process, whose console is read line by line; a timer's thread ends it.
 Guarantee: the disks are not changed; qemu ends with this process.
 Failure: a guest that does not power off in time is ended.
 """

@@ -111,7 +111,7 @@ def _make_venv(content: Path) -> None:
         "-m",
         "pip",
         "install",
-        "--quiet",
+        "-qq",
         "--no-deps",
         "--target",
         str(packages),

@@ -1,4 +1,4 @@
-"""`isolane demo`: run the whole platform once, with runs of two tenants."""
+"""`isolane demo`: run the whole platform once, with runs of three tenants."""
 
 import contextlib
 import json
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from tenants.scope import TenantRef
 
 TENANTS = ("acme", "globex")
-APPROVES = "acme"  # the other tenant rejects
+UNTRUSTED = "initech"  # its runs have the level process
+APPROVES = "acme"  # the others reject
 ORDERS_PER_TENANT = 2
 APPROVAL = "approval"
 BILLING = "billing"
@@ -61,10 +62,11 @@ class FollowedRun:
 
 @click.command()
 def demo() -> None:
-    """Start the platform, run blueprints of two tenants at the same time, and stop the platform.
+    """Start the platform, run blueprints of three tenants at the same time, and stop the platform.
 
     One blueprint asks a person: the demo answers, and explains that run. One uses resources: a PostgreSQL that stands
-    for the customer's, the run cache and a model. The demo shows its ledger, and what the servers still have of it.
+    for the customer's, the run cache and a model. The demo shows its ledger, and what the servers still have of it. The
+    third tenant is not trusted: its runs have the level process, where the machine can give it, and no resources.
 
     Exit 1 if a run fails, or if a process or something of a resource is left behind.
     """
@@ -125,19 +127,39 @@ def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[FollowedRun
         )
     names = list(dict.fromkeys(name for name, _ in wanted))
     clients = []
-    for schema in TENANTS:
-        tenant = _prepare_tenant(schema, names, customer)
+    for schema in (*TENANTS, *_untrusted()):
+        trusted = schema in TENANTS
+        mine = names if trusted else [name for name in names if name != BILLING]
+        tenant = _prepare_tenant(schema, mine, customer if trusted else None, trusted=trusted)
         key = create_api_key(tenant=tenant, name="demo", actor=ACTOR)
-        clients.append((schema, ApiClient(base_url=stack.web_url, api_key=key)))
+        clients.append((schema, mine, ApiClient(base_url=stack.web_url, api_key=key)))
     return [
         FollowedRun(schema, client, client.submit(blueprint, inputs))
         for blueprint, inputs in wanted
-        for schema, client in clients
+        for schema, mine, client in clients
+        if blueprint in mine
     ]
 
 
+def _untrusted() -> list[str]:
+    """Return the tenant that is not trusted, if the workers offer a level for it."""
+    from executions.placement.registry import current_offer  # noqa: PLC0415 - needs the stack's settings
+    from tenants.isolation import Isolation  # noqa: PLC0415 - likewise
+    from tenants.scope import platform_scope  # noqa: PLC0415 - likewise
+
+    with platform_scope():
+        offered = current_offer().isolation_levels
+    if Isolation.PROCESS in offered:
+        return [UNTRUSTED]
+    print_progress(
+        f"tenant {UNTRUSTED} is left out: it is not trusted, and this machine has no level process;"
+        " 'isolane levels' says why"
+    )
+    return []
+
+
 def _prepare_tenant(
-    schema: str, blueprints: Sequence[str], customer: CustomerPostgres | None
+    schema: str, blueprints: Sequence[str], customer: CustomerPostgres | None, *, trusted: bool
 ) -> "TenantRef":
     from executions.services.publishing import publish  # noqa: PLC0415 - needs the stack's settings
     from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
@@ -145,14 +167,15 @@ def _prepare_tenant(
     from tenants.waiting import wait_until_active  # noqa: PLC0415 - likewise
 
     with contextlib.suppress(TenantExists):  # on external servers, from an earlier demo
-        create_tenant(schema=schema, trusted=True, actor=ACTOR)
+        create_tenant(schema=schema, trusted=trusted, actor=ACTOR)
     tenant = wait_until_active(schema)
     defined = define(tenant, customer, cache=bool(settings.CACHE_URL)) if customer else []
     with tenant_scope(tenant):
         for name in blueprints:
             publish(_document(name))
     resources = f", resources {', '.join(defined)}" if defined else ""
-    print_progress(f"tenant {schema} with blueprints {', '.join(blueprints)}{resources}")
+    trust = "" if trusted else ", not trusted"
+    print_progress(f"tenant {schema}{trust} with blueprints {', '.join(blueprints)}{resources}")
     return tenant
 
 
@@ -247,12 +270,19 @@ def _wait(stack: Stack, condition: Callable[[], bool], seconds: float, otherwise
 
 def _table(followed: list[FollowedRun]) -> Table:
     table = Table(
-        "tenant", Column("execution", overflow="fold"), "status", "steps", "duration", "worker"
+        "tenant",
+        Column("execution", overflow="fold"),
+        "level",
+        "status",
+        "steps",
+        "duration",
+        "worker",
     )
     for item in followed:
         run = item.run
         steps = f"{run['steps_done']}/{run['steps_total']}"
-        table.add_row(item.tenant, run["id"], run["state"], steps, _duration(run), run["worker"])
+        level, took = run["isolation"], _duration(run)
+        table.add_row(item.tenant, run["id"], level, run["state"], steps, took, run["worker"])
     return table
 
 

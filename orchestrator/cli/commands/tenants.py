@@ -37,8 +37,8 @@ def tenants() -> None:
 @click.option(
     "--trusted",
     is_flag=True,
-    help="Allow its runs the level shared, where they are the worker's user. Runs of an untrusted tenant have process or"
-    " a stricter level.",
+    help="Allow its runs the level shared, where they are the worker's user. Runs of an untrusted tenant have process"
+    " or a stricter level.",
 )
 @click.option(
     "--isolation",

@@ -42,9 +42,10 @@ class V1Group(RunGroup):
     def _settings(self, limits: RunLimits) -> Iterator[tuple[Path, str | int]]:
         if "memory" in self._at and limits.ram_mb is not None:
             yield self._file("memory", "memory.limit_in_bytes"), limits.ram_mb * MEGABYTE
-            with_swap = self._file("memory", "memory.memsw.limit_in_bytes")
-            if with_swap.exists():
-                yield with_swap, limits.ram_mb * MEGABYTE
+            # With swap, and what the kernel keeps for TCP, which are counted apart.
+            for name in ("memory.memsw.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes"):
+                if (path := self._file("memory", name)).exists():
+                    yield path, limits.ram_mb * MEGABYTE
         if "pids" in self._at and limits.processes is not None:
             yield self._file("pids", "pids.max"), limits.processes
 

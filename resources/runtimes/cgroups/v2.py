@@ -1,6 +1,6 @@
 """A group of cgroup v2: one directory with all controllers.
 
-Timing: see `resources.runtimes.cgroups.group`.
+Timing: as `group`; but joining waits some milliseconds for the kernel, unless v2 is mounted with favordynmods.
 Model: the kernel counts, and kills all processes of the group when its memory is exceeded.
 Guarantee: memory is bounded and never swapped, processor time per 100 ms, threads and processes.
 Failure: before Linux 5.19 the peak of memory is the largest value that `usage` has seen.

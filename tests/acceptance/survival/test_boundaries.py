@@ -69,8 +69,10 @@ def submit(boundary: str, tenants: list[TenantRef], judge: Judge) -> list[Case]:
     for guarantee, step in GUARANTEES.items():
         first = {**step, "with": {"folder": str(judge.folder), "hold": hold}}
         second = {"uses": "survival.plain", "with": {"folder": str(judge.folder)}}
-        for tenant in tenants:
-            cases.append(Case(boundary, guarantee, tenant, start_run(tenant, first, second)))
+        cases += [
+            Case(boundary, guarantee, tenant, start_run(tenant, first, second))
+            for tenant in tenants
+        ]
     return cases
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import psycopg
 import pytest
@@ -19,6 +19,7 @@ from tenants.scope import (
     Entered,
     TenantRef,
     close_kept_connections,
+    give_back_connection,
     keep_connections,
     login_scope,
     platform_scope,
@@ -71,6 +72,10 @@ def begin_to_keep() -> None:
     keep_connections()
 
 
+def wrapper() -> DatabaseWrapper:
+    return cast("DatabaseWrapper", connections["default"])
+
+
 def places() -> list[kept.KeptConnection]:
     found = DatabaseWrapper._all_kept["default"]._places
     return [place for place in found if place.connection is not None]
@@ -86,7 +91,7 @@ def elsewhere(tenant: TenantRef, number: int) -> Entered:
     """A scope with another search_path and the tenant's role: as good as another tenant, for plans."""
     role = tenant_role(connection.settings_dict["NAME"], tenant.id)
     scope = DatabaseScope(search_path=f"{tenant.schema}, public, no{number}", role=role)
-    return Entered(connections["default"], scope)
+    return Entered(wrapper(), scope)
 
 
 def where() -> WhereRow:
@@ -149,13 +154,13 @@ def test_so_is_one_of_a_thread_that_has_its_own(
     acme: TenantRef, globex: TenantRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "TENANTS_MAX", 1)
-    connections["default"]._keeps = False
+    wrapper()._keeps = False
     with tenant_scope(acme):
         first = where().backend
-    connections["default"].give_back()
+    give_back_connection()
     with tenant_scope(globex):
         assert where().backend == first
-    connections["default"].give_back()
+    give_back_connection()
     with tenant_scope(acme):
         assert where().backend != first
 

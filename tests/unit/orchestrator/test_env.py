@@ -86,6 +86,13 @@ def test_a_value_may_lie_in_a_file(tmp_path: Path, name: str) -> None:
     assert read(tmp_path, **{name: "", f"{name}_FILE": str(file)}) == read(tmp_path)
 
 
+def test_no_sandbox_shows_such_a_file_but_everybody_needs_certificates(tmp_path: Path) -> None:
+    secret = {"SECRET_KEY_FILE": "/run/secrets/key", "ISOLANE_SECRETS_DIR": "/run/tenants"}
+    public = {"SSL_CERT_FILE": "/etc/ssl/ca.pem", "CUSTOM_CA_CERTS_FILE": "/etc/ssl/own.pem"}
+    found = env.private_paths({"ISOLANE_HOME": str(tmp_path), **secret, **public})
+    assert set(found) == {tmp_path, Path("/run/secrets/key"), Path("/run/tenants")}
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     with pytest.raises(

@@ -67,7 +67,8 @@ def test_it_is_read_in_pieces_each_with_how_the_run_stands(run: str, acme: Tenan
         Execution.objects.filter(pk=parse_id(run)).update(
             state="failed", outcome="failed", code="CATALOGUE_MISSING", message="Nobody has it.", finished_at=AT,
         )  # fmt: skip
-    now = "The run failed with CATALOGUE_MISSING: Nobody has it."
+    level = "Its level of isolation is shared: the tenant requires it."
+    now = f"The run failed with CATALOGUE_MISSING: Nobody has it. {level}"
     piece = client.get(explanation(run, "?after=1&page_size=2")).json()
     assert [event["text"] for event in piece["results"]] == TOLD[1:3]
     assert (piece["after"], piece["has_more"]) == (3, True)

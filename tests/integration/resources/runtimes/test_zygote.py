@@ -179,8 +179,10 @@ def test_without_it_shared_runners_go_on_and_are_used_again(
     again = worker.start("shared")
     assert again.output("test.identity")["pid"] == pid
     # Nor is anything left of one that ends without a zygote to report it.
-    parameters = {"child": times[0], "daemon": times[1], "end": "exit"}
-    assert again.run("contract.start_processes", parameters).code is Code.UNKNOWN_ERROR
+    again.output("contract.start_processes", {"child": times[0], "daemon": times[1]})
+    result = again.run("test.exit", {"code": 7})
+    died = "the runtime died (how is not known)"
+    assert (result.code, result.message) == (Code.UNKNOWN_ERROR, died)
     assert not again.runtime.lost
     wait_until(lambda: is_gone(pid) and not sleepers(*times))
 
@@ -241,6 +243,17 @@ def test_one_that_cannot_start_is_said_and_tried_again(
         with pytest.raises(RuntimeStartError, match="the zygote did not start"):
             worker.start("shared")
     assert worker.start("shared").output("test.add", {"a": 1}) == 2
+
+
+def test_it_ends_with_the_last_backend_that_uses_it(worker: Worker) -> None:
+    shared, process = worker.backends.values()
+    worker.start("shared")
+    pid = worker.pid
+    for _ in range(3):  # the same one
+        process.stop()
+    assert not is_gone(pid)
+    shared.stop()
+    wait_until(lambda: is_gone(pid))
 
 
 # --- packages

@@ -67,4 +67,4 @@ def test_what_is_hidden_is_covered_where_it_would_be_seen(tmp_path: Path) -> Non
     (tmp_path / "elsewhere").mkdir()
     hidden = [str(tmp_path / name) for name in ("path/secrets", "path/missing", "elsewhere")]
     view = view_of([str(tmp_path / "path")], [], hidden=hidden)
-    assert view.hidden == (str(tmp_path / "path/secrets"),)
+    assert view.hidden == tuple(hidden[:2])  # one that does not exist may come

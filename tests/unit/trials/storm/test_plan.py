@@ -27,7 +27,9 @@ def test_untrusted_tenants_have_the_same_blueprints_without_resources() -> None:
         check(bare)
         assert bare["resources"] == {}
         assert [step["with"] for step in bare["steps"]] == [{"resources": []}] * len(bare["steps"])
-        assert [step["key"] for step in bare["steps"]] == [step["key"] for step in document["steps"]]
+        assert [step["key"] for step in bare["steps"]] == [
+            step["key"] for step in document["steps"]
+        ]
     assert not set(UNTRUSTED) & set(TENANTS)
     assert [run.tenant for run in runs(5, 2, ["a"], UNTRUSTED)] == list(UNTRUSTED)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import tempfile
@@ -15,9 +14,7 @@ _kept: list[bytes] = []
 
 
 @node("contract.start_processes")
-def start_processes(
-    ctx: NodeContext, *, child: str, daemon: str, end: str | None = None, seconds: float = 0.0
-) -> None:
+def start_processes(ctx: NodeContext, *, child: str, daemon: str, seconds: float = 0.0) -> None:
     """Start a child, and a process that leaves parent, session and group; both sleep so many seconds."""
     subprocess.Popen(["sleep", child])
     if os.fork() == 0:  # noqa: TID251 - what a step may do
@@ -28,10 +25,6 @@ def start_processes(
     while not (_runs(child) and _runs(daemon)):
         time.sleep(0.005)
     ctx.progress(0.5, "started")
-    if end == "exit":
-        os._exit(7)
-    if end == "signal":
-        os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(seconds)
 
 

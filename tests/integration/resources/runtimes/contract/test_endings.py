@@ -51,15 +51,15 @@ def when_cancelled(driver: Driver, times: Times) -> None:
 
 def when_it_exits(driver: Driver, times: Times) -> None:
     """The step ends its process."""
-    parameters = starting(driver, times) | {"end": "exit"}
-    result = driver.run("contract.start_processes", parameters)
+    driver.output("contract.start_processes", starting(driver, times))
+    result = driver.run("test.exit", {"code": 7})
     assert (result.code, result.message) == (Code.UNKNOWN_ERROR, "the runtime died (exit code 7)")
 
 
 def when_it_kills_itself(driver: Driver, times: Times) -> None:
-    """The step kills its process."""
-    parameters = starting(driver, times) | {"end": "signal"}
-    result = driver.run("contract.start_processes", parameters)
+    """The step kills its process, while another one keeps the stream open."""
+    driver.output("contract.start_processes", starting(driver, times))
+    result = driver.run("test.exit_behind_orphan")
     died = "the runtime died (signal SIGKILL)"
     assert (result.code, result.message) == (Code.UNKNOWN_ERROR, died)
 
@@ -189,10 +189,14 @@ def end(runtime: Runtime) -> None:
     runtime.close(5)
 
 
-def test_a_stopped_backend_has_ended_all_of_its_runtimes(build: Build, start: Start) -> None:
+def test_a_stopped_backend_has_ended_all_of_its_runtimes_and_no_other(
+    build: Build, start: Start
+) -> None:
     backend = build()
-    busy = start(on=backend)
+    busy, other = start(on=backend), start()
     Driver(busy).output("test.identity")
     backend.stop()
+    backend.stop()
     assert not busy.alive
+    assert Driver(other).output("test.add", {"a": 1}) == 2
     assert Driver(busy).run("test.identity").code is Code.UNKNOWN_ERROR

@@ -141,6 +141,29 @@ def ram_of_files() -> None:
     disk_bytes()
 
 
+def ram_of_sockets() -> None:
+    """Send what nobody reads: the kernel keeps it."""
+    _wait_for([_in_child(_hoard) for _ in range(20)])
+
+
+def _hoard() -> None:
+    kept: list[socket.socket] = []
+    with contextlib.suppress(OSError):
+        while True:
+            kept += _full_pair()
+    _forever()
+
+
+def _full_pair() -> tuple[socket.socket, socket.socket]:
+    pair = socket.socketpair()
+    for end in pair:
+        end.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                end.send(TOUCHED[:65536])
+    return pair
+
+
 # --- disk
 def disk_bytes() -> None:
     """Write one long file."""
@@ -305,9 +328,10 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     function.__name__: function
     for function in (
         fork_bomb, fork_until_refused, program_bomb, thread_bomb, ram_of_one_process, ram_of_many_children,
-        ram_of_hidden_children, ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, disk_bytes, disk_files,
-        disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream, shut_the_stream,
-        write_garbage, write_half_a_frame, burn_processor_time, burn_processor_time_and_ignore_the_signal,
+        ram_of_hidden_children, ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
+        disk_files, disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream,
+        shut_the_stream, write_garbage, write_half_a_frame, burn_processor_time,
+        burn_processor_time_and_ignore_the_signal,
         harmless_signals_to_the_guard, harmless_storm_of_signals, harmless_signal_to_all, harmless_daemon,
         harmless_threads_that_never_end, harmless_flood_of_output,
     )

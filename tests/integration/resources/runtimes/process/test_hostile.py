@@ -45,6 +45,7 @@ ENDS = {
     "ram_of_memfd": RAM,
     "ram_of_system_v": RAM,
     "ram_of_files": RAM,
+    "ram_of_sockets": RAM,
     "disk_bytes": DISK,
     "disk_files": DISK,
     "disk_folders": DISK,

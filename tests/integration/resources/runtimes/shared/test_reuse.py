@@ -91,18 +91,6 @@ def test_a_runner_is_used_again_only_if_it_said_that_all_handles_are_closed(
     assert is_gone(first.pid) == bool(errors)
 
 
-def test_what_a_step_patched_is_seen_by_its_own_tenant_only(start: Start) -> None:
-    first = start(tenant_id="acme")
-    Driver(first).output("test.patch_module")
-    assert first.close(5) == ()
-    other = start(tenant_id="globex")
-    assert other.pid != first.pid
-    assert Driver(other).output("test.read_module") == "tmp"
-    again = start(tenant_id="acme", execution_id="e2")
-    assert again.pid == first.pid
-    assert Driver(again).output("test.read_module") == "acme"
-
-
 def test_a_full_pool_ends_the_longest_idle_runners_of_other_tenants(start: Start) -> None:
     idle = []
     for tenant in ("acme", "globex", "hooli", "umbrella", "soylent", "tyrell"):

@@ -63,8 +63,8 @@ class Pool:
     def __init__(self, temporary: Path, patch: pytest.MonkeyPatch) -> None:
         self.temporary = temporary
         zygote = self._zygote = SleepingZygote()
-        patch.setattr(shared, "share_zygote", lambda options: zygote)
-        patch.setattr(shared, "release_zygote", Zygote.stop)
+        patch.setattr(shared, "share_zygote", lambda options, user: zygote)
+        patch.setattr(shared, "release_zygote", lambda zygote, user: zygote.stop())
         # The number of files decides which process empties a folder, never the time; a few files must be enough.
         patch.setattr(folder, "_FEW_SECONDS", 60.0)
         patch.setattr(folder, "_FEW_ENTRIES", FEW)

@@ -27,6 +27,7 @@ V1_FILES = {
     "memory": {
         "memory.limit_in_bytes": "-1",
         "memory.memsw.limit_in_bytes": "-1",
+        "memory.kmem.tcp.limit_in_bytes": "-1",
         "memory.max_usage_in_bytes": "0",
         "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n",
     },

@@ -73,8 +73,9 @@ def test_v2_writes_its_limits(v2: Machine) -> None:
 
 def test_v1_writes_its_limits(v1: Machine) -> None:
     v1.cgroups.create(LIMITS)
-    names = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "pids.max", "cpu.cfs_quota_us")
-    assert v1.values(*names) == ["67108864", "67108864", "20", "50000"]
+    of_memory = ("limit_in_bytes", "memsw.limit_in_bytes", "kmem.tcp.limit_in_bytes")
+    assert v1.values(*(f"memory.{name}" for name in of_memory)) == ["67108864"] * 3
+    assert v1.values("pids.max", "cpu.cfs_quota_us") == ["20", "50000"]
 
 
 def test_without_limits_the_kernel_keeps_its_defaults(machine: Machine) -> None:
@@ -87,8 +88,13 @@ def test_a_tiny_share_is_the_least_that_the_kernel_takes(v2: Machine) -> None:
     assert v2.values("cpu.max") == ["1000 100000"]
 
 
-@pytest.mark.parametrize("absent", ["memory.swap.max", "memory.memsw.limit_in_bytes"])
-def test_a_machine_without_swap_has_limits_all_the_same(machine: Machine, absent: str) -> None:
+@pytest.mark.parametrize(
+    "absent",
+    ["memory.swap.max", "memory.memsw.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes"],
+)
+def test_a_machine_without_some_counters_has_limits_all_the_same(
+    machine: Machine, absent: str
+) -> None:
     machine.kernel.absent.add(absent)
     machine.cgroups.create(LIMITS)
     assert machine.values("pids.max") == ["20"]
