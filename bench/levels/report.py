@@ -35,7 +35,7 @@ def aims(measured: Sequence[Measured]) -> Iterator[str]:
     """Yield one line per aim."""
     for verdict in verdicts(measured):
         word = "met" if verdict.is_met else "NOT met"
-        yield f"{verdict.aim}: {verdict.found:.2f}, aim {verdict.limit:g}: {word}"
+        yield f"{verdict.aim}: {verdict.found:.3g}, aim {verdict.limit:g}: {word}"
 
 
 def document(
