@@ -56,7 +56,7 @@ def _measure_one(
     starts, before = Starts(stage.starts), spent(pids)
     seconds = driver.call("drain")
     cpu_ms, loaded = difference(before, spent(pids), runs), starts.found()
-    cpu_ms["sandboxes"] = sum(start.sandbox_ms for start in loaded) / runs
+    cpu_ms["cgroups"] = sum(start.sandbox_ms for start in loaded) / runs
     starts = Starts(stage.starts)
     alone = [driver.call("one", steps=steps) * 1000 for _ in range(latencies)]
     return Measured(

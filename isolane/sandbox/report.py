@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -22,7 +22,7 @@ class ExitReport:
 
     def encode(self) -> bytes:
         """Return it as a message."""
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}).encode()
 
     @classmethod
     def decode(cls, message: bytes) -> "ExitReport":

@@ -1,7 +1,7 @@
 """The request of a worker to its zygote for one run. Pure."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -42,7 +42,11 @@ class SandboxSpec:
 
     def encode(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return asdict(self) | {"walls": sorted(self.walls), "counted": sorted(self.counted)}
+        return _fields(self) | {
+            "limits": _fields(self.limits),
+            "walls": sorted(self.walls),
+            "counted": sorted(self.counted),
+        }
 
     @classmethod
     def decode(cls, fields: dict[str, Any]) -> "SandboxSpec":
@@ -50,3 +54,8 @@ class SandboxSpec:
         limits, walls = RunLimits(**fields["limits"]), frozenset(map(Wall, fields["walls"]))
         counted = frozenset(fields["counted"])
         return cls(**fields | {"limits": limits, "walls": walls, "counted": counted})
+
+
+def _fields(of: RunLimits | SandboxSpec) -> dict[str, Any]:
+    """Return the fields as they are: `asdict` would copy each, for every run."""
+    return {name: getattr(of, name) for name in of.__slots__}

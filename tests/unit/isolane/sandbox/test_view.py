@@ -68,3 +68,25 @@ def test_what_is_hidden_is_covered_where_it_would_be_seen(tmp_path: Path) -> Non
     hidden = [str(tmp_path / name) for name in ("path/secrets", "path/missing", "elsewhere")]
     view = view_of([str(tmp_path / "path")], [], hidden=hidden)
     assert view.hidden == tuple(hidden[:2])  # one that does not exist may come
+
+
+def test_folders_of_the_root_come_before_what_is_inside(tmp_path: Path) -> None:
+    (tmp_path / "path").mkdir()
+    view = view_of([str(tmp_path / "path")], [])
+    assert {"/proc", "/tmp", "/dev", "/etc", str(tmp_path), str(tmp_path / "path")} <= set(
+        view.folders
+    )
+    assert "/" not in view.folders
+    for place, folder in enumerate(view.folders):
+        assert str(Path(folder).parent) in ("/", *view.folders[:place])
+    assert not set(view.folders) & set(view.links)
+
+
+def test_all_that_is_shown_may_be_read_and_nothing_is_named_twice() -> None:
+    view = view_of(sys.path, [])
+    assert all(is_within(path, view.readable) for path in (*view.binds, "/proc", "/dev", "/etc"))
+    assert outermost(view.readable) == view.readable
+    assert not is_within("/root/.ssh", view.readable)
+    for link, target in view.links.items():
+        inside = str(Path(link).parent / target)
+        assert is_within(link, view.readable) or is_within(inside, view.readable)
