@@ -39,7 +39,15 @@ from resources.runtimes.level_facts import facts_of, late_facts
 from resources.runtimes.refusals import way_out
 from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
-from resources.runtimes.zygote import Zygote, ZygoteOptions, release_zygote, share_zygote
+from resources.runtimes.zygote import (
+    SandboxRefused,
+    Zygote,
+    ZygoteOptions,
+    release_zygote,
+    share_zygote,
+)
+
+_TRIES = 2
 
 
 class ProcessBackend(RuntimeBackend):
@@ -154,14 +162,17 @@ class ProcessBackend(RuntimeBackend):
             release_zygote(self._zygote, self)
 
     def _try(self) -> Availability:
-        try:
-            compile_policy()
-            self.describe()
-        except SeccompUnavailable as error:
-            return Availability(ok=False, reason=str(error))
-        except RuntimeStartError as error:
-            return Availability(ok=False, reason=way_out(error))
-        return Availability(ok=True)
+        for _ in range(_TRIES):
+            try:
+                compile_policy()
+                self.describe()
+            except (SeccompUnavailable, SandboxRefused) as error:
+                return Availability(ok=False, reason=way_out(error))
+            except RuntimeStartError as error:  # its zygote may have been killed at this moment
+                found = Availability(ok=False, reason=str(error))
+            else:
+                return Availability(ok=True)
+        return found
 
     @property
     def _counts_ram(self) -> bool:

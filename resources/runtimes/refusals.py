@@ -2,7 +2,7 @@
 
 import errno
 
-from resources.runtimes.base import RuntimeStartError
+from resources.runtimes.seccomp import SeccompUnavailable
 from resources.runtimes.zygote import SandboxRefused
 
 _WAYS_OUT = {
@@ -20,7 +20,7 @@ _WAYS_OUT = {
 _OLD_KERNEL = "the kernel is too old: Linux 5.14 or newer is needed"
 
 
-def way_out(error: RuntimeStartError) -> str:
+def way_out(error: SeccompUnavailable | SandboxRefused) -> str:
     """Return the reason why the level is not available, and what to do about it."""
     if not isinstance(error, SandboxRefused):
         return str(error)

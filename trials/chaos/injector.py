@@ -27,7 +27,7 @@ from trials.chaos.servers import Server, Servers
 from trials.chaos.stale_writer import accepted_writes
 from trials.chaos.timeline import Timeline
 from trials.chaos.workers import Worker, Workers
-from trials.sandboxes import pid_namespace_number, runtime_number
+from trials.sandboxes import is_sandboxed, pid_namespace_number, runtime_number
 
 FLUSHED_SECONDS = 0.5
 DUPLICATES = 12  # runs whose chains are sent again at once
@@ -213,7 +213,8 @@ def _description(child: psutil.Process, worker: Worker) -> str:
         command = " ".join(child.cmdline()[:4])
     except psutil.Error:
         command = "ended"
-    return f"{child.pid} of {worker.name}: {command}"
+    where = ", in a sandbox" if is_sandboxed(child.pid) else ""
+    return f"{child.pid} of {worker.name}: {command}{where}"
 
 
 def _signal(child: psutil.Process, number: signal.Signals) -> None:

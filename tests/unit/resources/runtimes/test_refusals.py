@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from isolane.sandbox.report import ExitReport
-from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.refusals import way_out
+from resources.runtimes.seccomp import SeccompUnavailable
 from resources.runtimes.zygote import SandboxRefused
 
 
@@ -30,4 +30,4 @@ def test_a_refused_step_has_a_way_out(step: str, number: int, hint: str) -> None
 def test_what_nobody_knows_is_said_as_it_is() -> None:
     refused = SandboxRefused(ExitReport(step="other", errno=errno.EIO, reason="mounting it"))
     assert way_out(refused) == "the sandbox cannot be built: mounting it"
-    assert way_out(RuntimeStartError("no zygote")) == "no zygote"
+    assert way_out(SeccompUnavailable("no zygote")) == "no zygote"
