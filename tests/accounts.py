@@ -15,7 +15,9 @@ import pytest
 
 from tests.plugin import ROOT
 
-NOBODY = 65534
+ORDINARY = (
+    4242  # not nobody's id, which the kernel also shows for users that a namespace does not have
+)
 KINDS = ("as we are", "ordinary user")
 
 
@@ -35,7 +37,7 @@ class Account:
             return cls(os.geteuid())
         if os.geteuid() != 0:
             pytest.skip("only root can become another user, and we are an ordinary one")
-        return cls(NOBODY)
+        return cls(ORDINARY)
 
     def python(self, interpreter: str, *arguments: str, given: str = "", **environ: str) -> Any:
         """Run the interpreter as this user, with our packages and without a terminal."""

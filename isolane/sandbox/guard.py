@@ -54,6 +54,8 @@ class Guard:
         self._view = view
         self._program = program
         self._lifeline = lifeline
+        # Asked before the fork: in a new namespace nobody has an id until the map is written.
+        self._user, self._group = os.geteuid(), os.getegid()
         self._joins = joins  # descriptors by which a process enters the run's cgroups
 
     def run(
@@ -89,9 +91,7 @@ class Guard:
     def _build(self, mapped: int) -> None:
         set_dumpable(dumpable=True)
         if self._spec.outside is None:
-            map_user(
-                "self", inside=INSIDE_ID, outside_user=os.geteuid(), outside_group=os.getegid()
-            )
+            map_user("self", inside=INSIDE_ID, outside_user=self._user, outside_group=self._group)
         elif not os.read(mapped, 1):
             raise SetupError("uid_map", 0, "the zygote has not written the map of users")
         os.close(mapped)

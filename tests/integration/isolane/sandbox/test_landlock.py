@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from isolane.sandbox import landlock
-from tests.accounts import KINDS, NOBODY, Account
+from tests.accounts import KINDS, ORDINARY, Account
 
 PROBE = "tests.integration.isolane.sandbox.paths"
 READING = {"read", "list", "execute"}
@@ -119,7 +119,7 @@ def test_ordinary_work_goes_on(account: Account, home: Path, restricted: bool) -
 
 
 def test_without_no_new_privs_an_ordinary_user_restricts_nothing() -> None:
-    account = Account(NOBODY if os.geteuid() == 0 else os.geteuid())
+    account = Account(ORDINARY if os.geteuid() == 0 else os.geteuid())
     with account.home() as home:
         found = probe(account, home, "none", restricted=True, prepared=False)
     assert found["restricted"] == "EPERM"

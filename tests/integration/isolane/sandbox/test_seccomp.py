@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.accounts import KINDS, NOBODY, Account
+from tests.accounts import KINDS, ORDINARY, Account
 
 PROBE = "tests.integration.isolane.sandbox.loading"
 REFUSED = -42  # glibc passes the error of this call on as it is
@@ -29,7 +29,7 @@ def test_a_filter_holds_in_threads_and_children_and_is_never_lifted(kind: str) -
 
 
 def test_without_no_new_privs_an_ordinary_user_loads_nothing() -> None:
-    found = loading(Account(NOBODY if os.geteuid() == 0 else os.geteuid()), "unprepared")
+    found = loading(Account(ORDINARY if os.geteuid() == 0 else os.geteuid()), "unprepared")
     assert found["loaded"] == "EACCES"
     assert REFUSED not in found["after"].values()
     assert found["mode"] == "0"

@@ -16,7 +16,7 @@ from tests.integration.orchestrator.cli.conftest import Isolane
 
 # These do nothing on the platform on behalf of a caller: they are, start or stop processes, or work on files.
 LOCAL = {
-    "up", "demo", "status", "down", "run", "flower", "web", "folders",
+    "up", "demo", "status", "down", "run", "flower", "web", "folders", "levels",
     "keys generate", "resources types",
 }  # fmt: skip
 
