@@ -68,7 +68,11 @@ class Web:
     def connect(self, sent: bytes = b"") -> socket.socket:
         """A connection on which so much was sent."""
         connection = socket.create_connection((ADDRESS, self.port), timeout=5)
-        connection.sendall(sent)
+        try:
+            connection.sendall(sent)
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def ask(self, sent: bytes) -> tuple[int, bytes]:
@@ -94,6 +98,7 @@ def serving(**limits: float) -> Iterator[Web]:
         "body_seconds": 60,
         "body_first_seconds": 60,
         "stalled_seconds": 60,
+        "closing_seconds": 60,
     }
     few = {"connections": 50, "accepted": 50, "queued": 20, "streams": 5, "at_work": 20}
     application = Application()
