@@ -15,6 +15,7 @@ from celery.signals import celeryd_init, import_modules, setup_logging
 from django.core.exceptions import ImproperlyConfigured
 
 from orchestrator import env
+from orchestrator.descriptors import raise_descriptors
 from orchestrator.lane_app import lane_app
 from orchestrator.processes import WORKER
 
@@ -44,6 +45,12 @@ def _refuse_without_credentials(**_: Any) -> None:
     except ImproperlyConfigured as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_UNAVAILABLE)
+
+
+@celeryd_init.connect
+def _raise_descriptors(**_: Any) -> None:
+    """Let a worker keep many idle runners: each has four descriptors."""
+    raise_descriptors()
 
 
 @setup_logging.connect

@@ -24,10 +24,10 @@ from foundation.failure_counts import FailureCounts
 from foundation.logs import limit_lines, log_to_stderr
 from orchestrator import env
 from orchestrator.broker_options import broker_options
+from orchestrator.descriptors import raise_descriptors
 from orchestrator.flower_login import FlowerBehindLogin, FlowerLogin
 from orchestrator.flower_server import listen
 from orchestrator.lane_app import lane_app
-from orchestrator.web.descriptors import raise_descriptors
 
 MAX_TASKS = 5_000
 MAX_WORKERS = 500

@@ -259,7 +259,7 @@ _RUNTIME_OPTIONS = {
 RUNTIMES = {
     "shared": {
         "BACKEND": "resources.runtimes.shared.SharedBackend",
-        "OPTIONS": _RUNTIME_OPTIONS,
+        "OPTIONS": {**_RUNTIME_OPTIONS, "idle_mb": ENV.idle_runners_mb},
     },
     "process": {
         "BACKEND": "resources.runtimes.process.ProcessBackend",

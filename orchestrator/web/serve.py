@@ -19,8 +19,8 @@ import uvicorn
 
 from foundation.errors import Conflict
 from foundation.logs import limit_lines
+from orchestrator.descriptors import raise_descriptors
 from orchestrator.web.callers import Callers
-from orchestrator.web.descriptors import raise_descriptors
 from orchestrator.web.limits import WebLimits
 from orchestrator.web.protocol import LimitedProtocol, Refusal
 from orchestrator.web.traffic import Traffic

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from isolane.limits import Usage
 from resources.runtimes.faults import reported
 from resources.runtimes.folder import RuntimeFolder
-from resources.runtimes.process_usage import reset_peak, resident_mb, used_by
+from resources.runtimes.process_usage import anonymous_mb, reset_peak, used_by
 from resources.runtimes.runner import END_SECONDS, Runner
 from resources.runtimes.runner_processes import end_runner_descendants, end_strays
 from resources.runtimes.watchdog import Watchdog
@@ -35,6 +35,7 @@ class RunnerProcess(Runner):
         self._used_before = Usage()
         self.runs = 0
         self._first_ram_mb = 0.0  # when it began its first run
+        self.grown_mb = 0.0  # since then, until the end of its last run
         self._is_alone = False  # stopped, and all that it has started is gone
         self._watched_at = time.monotonic()
         with contextlib.ExitStack() as undo:
@@ -55,19 +56,16 @@ class RunnerProcess(Runner):
         """Count from now on what an execution uses."""
         self.runs += 1
         if self.runs == 1:
-            self._first_ram_mb = resident_mb(self.pid)
+            self._first_ram_mb = anonymous_mb(self.pid)
         self._used_before = used_by(self.pid)
         reset_peak(self.pid)
 
     def end_run(self) -> Usage:
-        """Return what the execution has used."""
+        """Return what the execution has used, and note by how much the runner has grown."""
+        self.grown_mb = anonymous_mb(self.pid) - self._first_ram_mb
         used = used_by(self.pid)
         seconds = max(used.cpu_seconds - self._used_before.cpu_seconds, 0.0)
         return Usage(cpu_seconds=seconds, peak_ram_mb=used.peak_ram_mb)
-
-    def growth_mb(self) -> float:
-        """Return by how much its RAM has grown since it began its first run."""
-        return resident_mb(self.pid) - self._first_ram_mb
 
     # --- its end
     def note_alone(self) -> None:
@@ -92,14 +90,17 @@ class RunnerProcess(Runner):
 
     def _end(self) -> None:
         """End it part by part: an error in one must not keep the others from being done."""
-        complete = False
-        with reported("what a runner has started was not ended"):
-            complete = self._is_alone or self.pid in end_runner_descendants(self.pid)
-        with (
-            reported("the group of a runner was not killed"),
-            contextlib.suppress(ProcessLookupError),
-        ):
-            os.killpg(self.pid, signal.SIGKILL)
+        complete = has_id = False
+        with reported("the state of a runner was not read"):
+            has_id = self._has_its_id()
+        if has_id:
+            with reported("what a runner has started was not ended"):
+                complete = self._is_alone or self.pid in end_runner_descendants(self.pid)
+            with (
+                reported("the group of a runner was not killed"),
+                contextlib.suppress(ProcessLookupError),
+            ):
+                os.killpg(self.pid, signal.SIGKILL)
         with reported("a runner was not killed"):
             self._signal(signal.SIGKILL)
         with reported("a runner did not end"):
@@ -110,6 +111,11 @@ class RunnerProcess(Runner):
         if not complete:  # it died before, and its processes are no longer its descendants
             with reported("what a runner has left was not ended"):
                 end_strays(self._folder.path)
+
+    def _has_its_id(self) -> bool:
+        """Say whether its process id is certainly its own: it lives, or its zygote has not reaped it."""
+        forked = self._forked
+        return forked is not None and (not self._wait(0.0) or forked.zygote.is_alive())
 
 
 def end_descendants_of(children: Sequence[RunnerProcess]) -> None:

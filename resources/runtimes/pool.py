@@ -1,47 +1,43 @@
 """The pool of a worker's runners: busy ones, idle ones that wait for their tenant's next run, and retired ones.
 
-A start takes far longer than a short step, so idle runners are kept; one too many ends those that have been idle for
-longest. A dead runner that was never given back is found when its slot is needed, and reported.
+A start takes far longer than a short step, so idle runners are kept, as many as fit into the given RAM
+(`resources.runtimes.idle`). A dead runner that was never given back is found when its slot is needed, and reported.
 
 Timing: taking one is quick; giving one back that is not reused waits for its end.
-Model: any thread; at most `size` runners are busy, and three times as many exist in all.
+Model: any thread; at most `size` runners are busy.
 Guarantee: a runner that is given back frees its slot, whatever goes wrong meanwhile.
 Failure: a runner that could not be disposed of is retired, and tried again by the sweep.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from resources.runtimes.base import PoolExhaustedError
 from resources.runtimes.child import RunnerProcess, end_descendants_of
 from resources.runtimes.faults import reported
+from resources.runtimes.idle import IdleRunners
 
-# Runners for each that may be busy: of too many some are ended at once, since that costs little more than ending one.
-_KEPT, _MOST = 2, 3
 # What steps leave in Python's own state adds up; a new runner costs milliseconds.
 RUNS_MAX = 1000
 GROWTH_MAX_MB = 256
 logger = logging.getLogger(__name__)
 
 
-class Idle(NamedTuple):
-    """An idle runner, and its tenant."""
-
-    tenant_id: int
-    child: RunnerProcess
-
-
 class RunnerPool:
     """All runners of one backend."""
 
-    def __init__(self, *, level: str, size: int, begin: Callable[[], RunnerProcess]) -> None:
+    def __init__(
+        self, *, level: str, size: int, idle_mb: float, begin: Callable[[], RunnerProcess]
+    ) -> None:
         self._level = level
         self._size = size
         self._begin_one = begin
         self._lock = threading.Lock()
-        self.idle: list[Idle] = []  # the longest idle first
+        self._starting = 0  # slots of runners that are just being forked
+        self._is_stopped = False
+        self.idle = IdleRunners(most_mb=idle_mb)
         self.busy: set[RunnerProcess] = set()
         self.retired: set[RunnerProcess] = set()  # no longer used, and perhaps not gone yet
 
@@ -50,15 +46,18 @@ class RunnerPool:
         ended: list[RunnerProcess] = []
         try:
             with self._lock:
-                child = self._idle_of(tenant_id, ended) or self._begin(ended)
-                self.busy.add(child)
+                child = self._idle_of(tenant_id, ended)
+                if child is None:
+                    self._take_slot()
+                else:
+                    self.busy.add(child)
+            return child or self._begin()
         finally:
             self._dispose(ended)
-        return child
 
     def give_back(self, child: RunnerProcess, tenant_id: int, *, clean: bool) -> None:
-        """Take a runner back for its tenant's next run, or end it."""
-        reusable = False
+        """Take a runner back for its tenant's next run, or end it; end others if too many are idle."""
+        reusable, ended = False, [child]
         try:
             with reported("the folder of a runner was not emptied"):
                 reusable = clean and self.is_reusable(child)
@@ -68,28 +67,27 @@ class RunnerPool:
             with self._lock:
                 self.busy.discard(child)
                 if reusable:
-                    self.idle.append(Idle(tenant_id, child))
-                else:
-                    self.retired.add(child)
-        if not reusable:
-            self._dispose([child])
+                    self.idle.add(child, tenant_id, now=time.monotonic())
+                    ended = self.idle.take_surplus()
+                self.retired.update(ended)
+        self._dispose(ended)
 
     def is_reusable(self, child: RunnerProcess) -> bool:
         """Empty its folder; true if the next run finds nothing of the last one, and it has not served for too long."""
         return not _is_worn(child) and child.wipe()
 
-    def end_retired(self) -> None:
-        """Dispose of the retired runners again."""
+    def sweep(self) -> None:
+        """Dispose of the retired runners again, and of those that no run has used for long."""
         with self._lock:
-            left = list(self.retired)
+            left = [*self.retired, *self.idle.take_unused(time.monotonic())]
         self._dispose(left)
 
     def stop(self) -> None:
         """End all runners; busy ones are disposed of by their users."""
         with self._lock:
-            idle, self.idle = self.idle, []
-            busy = list(self.busy)
-        self._dispose([child for _, child in idle])
+            self._is_stopped = True
+            idle, busy = self.idle.take_all(), list(self.busy)
+        self._dispose(idle)
         for child in busy:
             with reported("a runner was not ended"):
                 child.kill()
@@ -107,22 +105,32 @@ class RunnerPool:
                         self.retired.discard(child)
 
     def _idle_of(self, tenant_id: int, ended: list[RunnerProcess]) -> RunnerProcess | None:
-        for idle in reversed([idle for idle in self.idle if idle.tenant_id == tenant_id]):
-            self.idle.remove(idle)
-            if not idle.child.ended():
-                return idle.child
-            ended.append(idle.child)
+        while (child := self.idle.take(tenant_id)) is not None:
+            if not child.ended():
+                return child
+            ended.append(child)
         return None
 
-    def _begin(self, ended: list[RunnerProcess]) -> RunnerProcess:
-        if len(self.busy) >= self._size:
+    def _take_slot(self) -> None:
+        if len(self.busy) + self._starting >= self._size:
             self._free_dead()
-        if len(self.busy) >= self._size:
+        if len(self.busy) + self._starting >= self._size:
             raise PoolExhaustedError(f"all {self._size} runtimes of level {self._level} are in use")
-        if len(self.busy) + len(self.idle) >= _MOST * self._size:
-            while self.idle and len(self.busy) + len(self.idle) >= _KEPT * self._size:
-                ended.append(self.idle.pop(0).child)
-        return self._begin_one()
+        self._starting += 1
+
+    def _begin(self) -> RunnerProcess:
+        """Fork a runner in the slot that was taken, without the lock: a zygote may have to start first."""
+        child: RunnerProcess | None = None
+        try:
+            child = self._begin_one()
+        finally:
+            with self._lock:
+                self._starting -= 1
+                if child is not None:
+                    self.busy.add(child)
+        if self._is_stopped:  # `stop` did not find it
+            child.kill()
+        return child
 
     def _free_dead(self) -> None:
         """Free the slots of dead runners that were not given back, which is a fault of the platform."""
@@ -136,4 +144,4 @@ class RunnerPool:
 
 
 def _is_worn(child: RunnerProcess) -> bool:
-    return child.runs >= RUNS_MAX or child.growth_mb() > GROWTH_MAX_MB
+    return child.runs >= RUNS_MAX or child.grown_mb > GROWTH_MAX_MB

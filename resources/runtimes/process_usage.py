@@ -28,10 +28,11 @@ def used_by(pid: int) -> Usage:
     return Usage(cpu_seconds=_cpu_seconds(pid), peak_ram_mb=_peak_kb(pid) / _KB_PER_MB)
 
 
-def resident_mb(pid: int) -> float:
-    """Return the RAM that a process uses now."""
+def anonymous_mb(pid: int) -> float:
+    """Return the RAM that a process uses now beside that of files, which the kernel can take back."""
     with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE / _MB
+        resident, shared = Path(f"/proc/{pid}/statm").read_bytes().split()[1:3]
+        return (int(resident) - int(shared)) * _PAGE / _MB
     return 0.0
 
 

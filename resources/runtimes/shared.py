@@ -24,6 +24,7 @@ from resources.runtimes.base import (
     RunIdentity,
     Runtime,
     RuntimeBackend,
+    RuntimeStartError,
     ignore,
 )
 from resources.runtimes.child import RunnerProcess
@@ -35,6 +36,7 @@ from resources.runtimes.sweeping import FolderSweep
 from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import ZygoteOptions, release_zygote, share_zygote
 
+IDLE_MB = 512.0
 _FIRST_SWEEP_SECONDS = 2.0  # a worker's start does not wait longer
 
 
@@ -48,6 +50,7 @@ class SharedBackend(RuntimeBackend):
         *,
         level: str,
         size: int,
+        idle_mb: float = IDLE_MB,
         packages: Sequence[str] = (),
         tasks: Sequence[str] = (),
         paths: Sequence[str | Path] = (),
@@ -56,7 +59,7 @@ class SharedBackend(RuntimeBackend):
         super().__init__(level=level)
         self._options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
         self._zygote = share_zygote(self._options, self)
-        self._pool = self.pool_class(level=level, size=size, begin=self._fork)
+        self._pool = self.pool_class(level=level, size=size, idle_mb=idle_mb, begin=self._fork)
         self._watchdog = Watchdog()
         self._folders = FolderSweep()
         self._folders.turn(_FIRST_SWEEP_SECONDS)
@@ -97,8 +100,8 @@ class SharedBackend(RuntimeBackend):
         self._watchdog.keepalive(until)
 
     def sweep(self) -> None:
-        """End the remains of runners: of this worker, and of dead workers."""
-        self._pool.end_retired()
+        """End runners that are not used, and the remains of others, also of dead workers."""
+        self._pool.sweep()
         self._folders.turn()
 
     def stop(self) -> None:
@@ -110,7 +113,10 @@ class SharedBackend(RuntimeBackend):
             release_zygote(self._zygote, self)
 
     def _fork(self) -> RunnerProcess:
-        return RunnerProcess(zygote=self._zygote, watchdog=self._watchdog)
+        try:
+            return RunnerProcess(zygote=self._zygote, watchdog=self._watchdog)
+        except OSError as error:
+            raise RuntimeStartError(f"the runner cannot be started: {error}") from error
 
 
 class SharedRuntime(ForkedRuntime):

@@ -22,6 +22,7 @@ import resources
 from resources.runtimes.keepalive import KeepaliveTerm
 
 _SOURCE_ROOT = Path(resources.__file__).resolve().parent.parent
+_START_SECONDS = 5.0
 _STOP_SECONDS = 5.0
 logger = logging.getLogger(__name__)
 
@@ -136,9 +137,13 @@ class Watchdog:
                 raise
         self._sock = ours
         messages = [_watch(pid, folder) for pid, folder in self._watched.items()]
-        for message in [*messages, f"until {self._keepalive.until!r}"]:
-            with contextlib.suppress(OSError):  # it died at once; the next message finds out
-                ours.send(os.fsencode(message), socket.MSG_DONTWAIT)
+        ours.settimeout(
+            _START_SECONDS
+        )  # it reads as soon as it has started, and many do not fit before
+        with contextlib.suppress(OSError):  # it died at once; the next message finds out
+            for message in [*messages, f"until {self._keepalive.until!r}"]:
+                ours.send(os.fsencode(message))
+        ours.settimeout(None)
 
 
 def _watch(pid: int, folder: Path) -> str:

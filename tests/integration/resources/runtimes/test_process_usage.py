@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from resources.runtimes.process_usage import reset_peak, resident_mb, used_by
+from resources.runtimes.process_usage import anonymous_mb, reset_peak, used_by
 
 PROGRAM = """
 import time
@@ -26,13 +26,13 @@ def test_time_and_peak_of_a_process_are_read_and_the_peak_is_reset() -> None:
         used = used_by(process.pid)
         assert 0.25 < used.cpu_seconds < 3
         assert used.peak_ram_mb > 80
-        assert 1 < resident_mb(process.pid) < 80
+        assert 1 < anonymous_mb(process.pid) < 80
         reset_peak(process.pid)
         assert used_by(process.pid).peak_ram_mb < 80
         process.communicate("\n")
-    assert used_by(process.pid).cpu_seconds == resident_mb(process.pid) == 0
+    assert used_by(process.pid).cpu_seconds == anonymous_mb(process.pid) == 0
 
 
 def test_this_process_has_used_something() -> None:
     assert used_by(os.getpid()).cpu_seconds > 0
-    assert resident_mb(os.getpid()) > 10
+    assert anonymous_mb(os.getpid()) > 10

@@ -9,7 +9,7 @@ import pytest
 
 from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
-from resources.runtimes import pool
+from resources.runtimes import idle, pool
 from resources.runtimes.base import RunIdentity
 from resources.runtimes.child import end_descendants_of
 from resources.runtimes.shared import SharedBackend, SharedRuntime
@@ -91,19 +91,28 @@ def test_a_runner_is_used_again_only_if_it_said_that_all_handles_are_closed(
     assert is_gone(first.pid) == bool(errors)
 
 
-def test_a_full_pool_ends_the_longest_idle_runners_of_other_tenants(start: Start) -> None:
-    idle = []
-    for tenant in ("acme", "globex", "hooli", "umbrella", "soylent", "tyrell"):
-        idle.append(start(tenant_id=tenant))
-        idle[-1].close(5)
-    assert not any(
-        is_gone(runtime.pid) for runtime in idle
-    )  # three times as many as may be at work
-    initech = start(tenant_id="initech")
-    assert initech.pid not in {runtime.pid for runtime in idle}
-    # Twice as many are left, the new one included.
-    assert [is_gone(runtime.pid) for runtime in idle] == [True, True, True, False, False, False]
-    assert start(tenant_id="umbrella").pid == idle[3].pid
+def test_a_full_pool_ends_the_longest_idle_runners_of_other_tenants(
+    backend: SharedBackend, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle, "RUNNER_MB", 100.0)
+    monkeypatch.setattr(idle, "_AT_ONCE", 2)
+    backend._pool.idle = idle.IdleRunners(most_mb=450)
+    pids = [one_run(start, tenant_id=tenant) for tenant in ("acme", "globex", "hooli", "umbrella")]
+    assert not any(is_gone(pid) for pid in pids)  # twice as many as may be at work
+    pids.append(one_run(start, tenant_id="initech"))
+    assert [is_gone(pid) for pid in pids] == [True, True, False, False, False]
+    assert one_run(start, tenant_id="umbrella") == pids[3]
+
+
+def test_idle_runners_that_nobody_uses_are_swept(
+    backend: SharedBackend, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = [one_run(start, tenant_id=tenant) for tenant in ("acme", "globex")]
+    backend.sweep()
+    assert not any(is_gone(pid) for pid in pids)
+    monkeypatch.setattr(idle, "UNUSED_SECONDS", 0.0)
+    backend.sweep()
+    assert all(is_gone(pid) for pid in pids)
 
 
 def test_runners_that_are_ended_together_leave_no_process(start: Start, tmp_path: Path) -> None:
@@ -121,7 +130,12 @@ def test_runners_that_are_ended_together_leave_no_process(start: Start, tmp_path
     assert all(is_gone(child.pid) for child in children)
 
 
-def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> None:
+def test_the_pool_holds_its_size_with_many_tenants(
+    backend: SharedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle, "RUNNER_MB", 100.0)
+    backend._pool.idle = idle.IdleRunners(most_mb=450)
+
     def one_run(tenant_id: str) -> int:
         runtime = backend.start(
             a_placement(tenant_id=number_of(tenant_id)), identity=RunIdentity(tenant=tenant_id)
@@ -134,7 +148,7 @@ def test_the_pool_holds_its_size_with_many_tenants(backend: SharedBackend) -> No
 
     with ThreadPoolExecutor(max_workers=2) as threads:
         pids = list(threads.map(one_run, [f"tenant{number % 6}" for number in range(18)]))
-    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 6
+    assert len([pid for pid in set(pids) if not is_gone(pid)]) <= 4
 
 
 def test_a_line_begun_in_a_teardown_does_not_reach_the_next_execution(start: Start) -> None:

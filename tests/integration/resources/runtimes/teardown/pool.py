@@ -33,7 +33,11 @@ class SleepingProcess(ZygoteProcess):
         """Reap the runner."""
         self._process.wait()
 
-    def stderr_text(self) -> str:
+    def is_alive(self) -> bool:
+        """Return True: the runner is a child of this process."""
+        return True
+
+    def stderr_text(self, start: int = 0) -> str:
         """Return nothing: it wrote nothing."""
         return ""
 
@@ -102,9 +106,8 @@ class Pool:
 
     def settle(self) -> None:
         """Sweep as a worker does, and keep no idle runner."""
-        for _, child in self.backend._pool.idle:
+        for child in self.backend._pool.idle.take_all():
             child.dispose()
-        self.backend._pool.idle.clear()
         for end in self._zygote.ends:
             end.close()
         self._zygote.ends.clear()

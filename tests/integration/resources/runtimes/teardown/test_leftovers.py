@@ -132,8 +132,8 @@ def test_a_step_that_leaves_deep_folders_costs_no_slot(
     another.close(5)
     small.sweep()
     (idle,) = small._pool.idle
-    assert list(temporary.iterdir()) == [idle.child._folder.path]
-    assert list(idle.child._folder.path.iterdir()) == []
+    assert list(temporary.iterdir()) == [idle._folder.path]
+    assert list(idle._folder.path.iterdir()) == []
 
 
 def test_a_dead_runner_that_nobody_gave_back_takes_no_slot_and_is_reported(
