@@ -14,6 +14,7 @@ Failure: without its worker it ends, and sandboxes with it; a fork that fails is
 import argparse
 import base64
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -101,11 +102,16 @@ class ForkServer:
     # --- forking
     def _take_request(self) -> None:
         # Programs that steps start must not inherit them.
-        message, descriptors, _, _ = socket.recv_fds(
+        message, descriptors, flags, _ = socket.recv_fds(
             self._control, MESSAGE_BYTES, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
         )
         if not message:
             os._exit(0)
+        if flags & socket.MSG_CTRUNC:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self._refuse(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+            return
         stream, lifeline, *joins = descriptors
         with contextlib.ExitStack() as close:
             sock = close.enter_context(socket.socket(fileno=stream))
@@ -116,9 +122,12 @@ class ForkServer:
                 self._answer(*self._fork(json.loads(message), sock, line, joins), line)
             except (SetupError, OSError) as error:
                 line.close()
-                step = getattr(error, "step", "fork")
-                failure = ExitReport(step=step, errno=error.errno or 0, reason=str(error))
-                self._control.send(failure.encode())
+                self._refuse(error)
+
+    def _refuse(self, error: SetupError | OSError) -> None:
+        step = getattr(error, "step", "fork")
+        failure = ExitReport(step=step, errno=error.errno or 0, reason=str(error))
+        self._control.send(failure.encode())
 
     def _fork(
         self, request: dict[str, Any], sock: socket.socket, line: socket.socket, joins: list[int]
@@ -129,15 +138,20 @@ class ForkServer:
         return self._fork_sandbox(Guard(spec, self._view, program, line, joins), spec, sock), True
 
     def _answer(self, pid: int, is_sandbox: bool, line: socket.socket) -> None:  # noqa: FBT001 - as it came
+        try:
+            pidfd = os.pidfd_open(pid)
+            try:
+                socket.send_fds(self._control, [json.dumps({"pid": pid}).encode()], [pidfd])
+            finally:
+                os.close(pidfd)
+        except OSError:  # nobody would know of it
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         self._forked[pid] = Forked(lifeline=line, is_sandbox=is_sandbox)
         if not is_sandbox:  # the worker's end of a sandbox's is watched by its guard
             self._pids[line.fileno()] = pid
             self._poll.register(line, 0)  # only its end
-        pidfd = os.pidfd_open(pid)
-        try:
-            socket.send_fds(self._control, [json.dumps({"pid": pid}).encode()], [pidfd])
-        finally:
-            os.close(pidfd)
 
     def _fork_shared(self, folder: str, sock: socket.socket, line: socket.socket) -> int:
         pid = os.fork()  # noqa: TID251 - one thread, and meant to be a copy

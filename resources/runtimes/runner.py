@@ -24,7 +24,7 @@ from isolane.sandbox.report import ExitReport
 from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.base import OnResource, RuntimeStartError, ignore
 from resources.runtimes.faults import reported
-from resources.runtimes.zygote import ForkedProcess, SandboxRefused, Zygote
+from resources.runtimes.zygote import ForkedProcess, SandboxRefused, Zygote, ZygoteGone
 
 END_SECONDS = 5.0  # for a killed runner; it may be traced, or hang in the kernel
 _REPORT_SECONDS = 1.0  # for the zygote to report its end
@@ -53,7 +53,16 @@ class Runner(ABC):
     def _fork(
         self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int] = ()
     ) -> None:
-        """Let the zygote fork it; if that fails, nothing is left of it here."""
+        """Let the zygote fork it, or the next one if that is gone; if that fails, nothing is left of it here."""
+        try:
+            self._fork_once(zygote, request, descriptors)
+        except ZygoteGone:
+            # With a stream of its own: the first zygote may have forked a runner before it died.
+            self._fork_once(zygote, request, descriptors)
+
+    def _fork_once(
+        self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int]
+    ) -> None:
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
@@ -185,7 +194,8 @@ class Runner(ABC):
 
     def stderr_text(self) -> str:
         """Return what was written to stderr before it served, normally nothing."""
-        return "" if self._forked is None else self._forked.zygote.stderr_text()
+        forked = self._forked
+        return "" if forked is None else forked.zygote.stderr_text(forked.stderr_from)
 
     # --- its stream
     def ask(

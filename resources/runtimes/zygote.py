@@ -3,7 +3,7 @@
 Timing: a fork is answered within milliseconds; a start takes as long as the packages take to import.
 Model: any thread, one request at a time.
 Guarantee: nothing of the worker reaches it but what a request carries; without the worker it ends.
-Failure: RuntimeStartError; one that died or does not answer is replaced, and the request repeated once.
+Failure: RuntimeStartError; one that died or does not answer is replaced, and the caller may ask again (ZygoteGone).
 """
 
 import contextlib
@@ -34,6 +34,7 @@ _STOP_SECONDS = 5.0
 _STDERR_MAX = 2_000  # bytes
 _LOOK_EVERY = 100  # forks between two looks at its size
 _GROWTH_MAX_KB = 64 * 1024
+_GONE = "the zygote does not answer"
 logger = logging.getLogger(__name__)
 
 
@@ -72,6 +73,7 @@ class ForkedProcess(NamedTuple):
     pid: int
     pidfd: int
     zygote: "ZygoteProcess"
+    stderr_from: int = 0  # where its own words begin
 
 
 class SandboxRefused(RuntimeStartError):
@@ -82,8 +84,8 @@ class SandboxRefused(RuntimeStartError):
         self.report = report
 
 
-class _Gone(Exception):
-    """The zygote died or does not answer."""
+class ZygoteGone(RuntimeStartError):
+    """The zygote died or does not answer; another one may be asked, but not with the same descriptors."""
 
 
 class ZygoteProcess:
@@ -102,7 +104,7 @@ class ZygoteProcess:
                 self._process = _spawn(theirs, _arguments(options, late), self._stderr.fileno())
             undo.pop_all()
         self._size_kb = 0
-        self._last_words = ""
+        self._last_words = b""
 
     @property
     def pid(self) -> int:
@@ -113,7 +115,7 @@ class ZygoteProcess:
         """Return its first message, which comes when the packages are imported; or raise RuntimeStartError."""
         try:
             message = self._receive(_START_SECONDS)[0]
-        except _Gone:
+        except ZygoteGone:
             code = self._process.poll()
             details = self.stderr_text() or f"exit code {code}"
             raise RuntimeStartError(f"the zygote did not start: {details}") from None
@@ -123,18 +125,30 @@ class ZygoteProcess:
 
     def fork(self, request: bytes, descriptors: Sequence[int]) -> ForkedProcess:
         """Fork one runner, or raise."""
+        stderr_from = os.fstat(self._stderr.fileno()).st_size
         try:
             socket.send_fds(self._control, [request], descriptors)
-        except OSError:
-            raise _Gone from None
+        except (ConnectionError, TimeoutError):
+            raise ZygoteGone(_GONE) from None
         message, received = self._receive(_ANSWER_SECONDS)
         answer = json.loads(message)
-        if not received:
-            raise SandboxRefused(ExitReport.decode(message))
+        if "pid" not in answer:
+            report = ExitReport.decode(message)
+            if report.step == "fork":
+                raise RuntimeStartError(f"the zygote cannot fork: {report.reason}")
+            raise SandboxRefused(report)
+        if (
+            not received
+        ):  # it did not fit in here; the runner ends with the descriptors that it was sent
+            raise RuntimeStartError("too many files are open in the worker")
         with self._lock:
             self._living += 1
             self._forks += 1
-        return ForkedProcess(pid=answer["pid"], pidfd=received[0], zygote=self)
+        return ForkedProcess(answer["pid"], received[0], self, stderr_from)
+
+    def is_alive(self) -> bool:
+        """Say whether it lives, and so keeps the process ids of its dead runners from being given again."""
+        return self._process.poll() is None
 
     def has_grown(self) -> bool:
         """Say whether it has become much larger than it was at first; looked at now and then."""
@@ -161,19 +175,23 @@ class ZygoteProcess:
 
     def kill(self) -> None:
         """End it at once, and its sandboxes with it. Repeatable."""
+        self.interrupt()
         self._control.close()
-        self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_SECONDS)
-        self._last_words = self.stderr_text()
-        self._stderr.close()
+        if not self._stderr.closed:
+            self._last_words = os.pread(self._stderr.fileno(), _STDERR_MAX, 0)
+            self._stderr.close()
 
-    def stderr_text(self) -> str:
-        """Return what it and its runners wrote to stderr before they served, normally nothing."""
+    def interrupt(self) -> None:
+        """Let a thread that waits for its answer find it dead."""
+        self._process.kill()
+
+    def stderr_text(self, start: int = 0) -> str:
+        """Return what it or its runners wrote to stderr from there on before they served, normally nothing."""
         with contextlib.suppress(OSError, ValueError):  # it is closed, and was read before
-            written = os.pread(self._stderr.fileno(), _STDERR_MAX, 0)
-            return written.decode("utf-8", "replace").strip()
-        return self._last_words
+            return _text(os.pread(self._stderr.fileno(), _STDERR_MAX, start))
+        return _text(self._last_words[start:])
 
     def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
         self._control.settimeout(seconds)
@@ -182,9 +200,9 @@ class ZygoteProcess:
                 self._control, MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC
             )
         except OSError:
-            raise _Gone from None
+            raise ZygoteGone(_GONE) from None
         if not message:
-            raise _Gone
+            raise ZygoteGone(_GONE)
         return message, descriptors
 
 
@@ -195,6 +213,8 @@ class Zygote:
         self._options = options
         self._lock = threading.Lock()
         self._process: ZygoteProcess | None = None
+        self._starting: ZygoteProcess | None = None  # not known to import everything yet
+        self._is_stopped = False
         self._late: tuple[LatePackage, ...] = ()
         self.users: set[object] = set()
 
@@ -219,15 +239,15 @@ class Zygote:
         with self._lock:
             try:
                 return self._running().fork(message, descriptors)
-            except _Gone:
+            except ZygoteGone:
                 self._replace()
-            try:
-                return self._running().fork(message, descriptors)
-            except _Gone:
-                raise RuntimeStartError("the zygote does not answer") from None
+                raise
 
     def stop(self) -> None:
-        """End it, and its sandboxes with it."""
+        """End it, and its sandboxes with it; another one does not start."""
+        self._is_stopped = True
+        if (starting := self._starting) is not None:
+            starting.interrupt()  # a start would hold the lock for as long as the imports take
         with self._lock:
             if self._process is not None:
                 self._process.kill()
@@ -245,9 +265,10 @@ class Zygote:
         return self._process
 
     def _replace(self) -> None:
+        """Let another one start; one that is only slow lives until its last runner has ended."""
         logger.warning("the zygote is gone; another one starts", extra={"event": "ZYGOTE_GONE"})
         if self._process is not None:
-            self._process.kill()
+            (self._process.retire if self._process.is_alive() else self._process.kill)()
             self._process = None
 
     def _started(self) -> ZygoteProcess:
@@ -258,6 +279,9 @@ class Zygote:
             except OSError as error:
                 raise RuntimeStartError(f"the zygote cannot be started: {error}") from error
             with _ended_unless_kept(process) as keep:
+                self._starting = process
+                if self._is_stopped:
+                    raise RuntimeStartError("the worker stops")
                 hello = process.hello()
                 if "error" in hello:
                     raise RuntimeStartError(hello["error"])
@@ -328,6 +352,10 @@ def _environment() -> dict[str, str]:
     # Each runner writes the name of its own folder over this one, which is as long.
     folder = folder_name()
     return inherited | {"PYTHONPATH": str(_SOURCE_ROOT), "HOME": folder, "TMPDIR": folder}
+
+
+def _text(written: bytes) -> str:
+    return written.decode("utf-8", "replace").strip()
 
 
 def _private_kb(pid: int) -> int:

@@ -1,12 +1,15 @@
 """The zygote of a worker: it serves both levels, is replaced when it fails, and ends with its worker."""
 
 import contextlib
+import itertools
 import os
+import resource
 import secrets
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 
 import isolane
 from isolane.results import Code
+from resources.runtimes import child
 from resources.runtimes import zygote as zygotes
 from resources.runtimes.base import Runtime, RuntimeBackend, RuntimeStartError
 from resources.runtimes.cgroups.detection import find_cgroups
@@ -54,6 +58,24 @@ def total(ctx: NodeContext, *, count: int) -> float:
 @node("numeric.draw")
 def draw(ctx: NodeContext) -> list[float]:
     return [random.random(), float(numpy.random.random())]
+"""
+# A package that ends the first zygote between a fork and its answer, and notes the forked process.
+FATAL = """
+import os, pathlib, sys
+note = pathlib.Path(__file__).with_name("note")
+server = sys.modules["__main__"].ForkServer
+answer = server._answer
+def die_once(self, pid, *arguments):
+    if not note.exists():
+        note.write_text(str(pid))
+        os._exit(1)
+    answer(self, pid, *arguments)
+server._answer = die_once
+"""
+SLOW = """
+import pathlib, time
+pathlib.Path(__file__).with_name("importing").touch()
+time.sleep(60)
 """
 # A package that remembers the process in which it was imported.
 CURIOUS = """
@@ -188,17 +210,89 @@ def test_without_it_shared_runners_go_on_and_are_used_again(
 
 
 @BOTH
-def test_one_that_does_not_answer_is_replaced(
+def test_one_that_does_not_answer_is_replaced_and_its_runners_go_on(
     worker: Worker, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker.start(level)
+    driver = worker.start(level)
     first = worker.pid
     monkeypatch.setattr(zygotes, "_ANSWER_SECONDS", 0.3)
     os.kill(first, signal.SIGSTOP)
     monkeypatch.setattr(worker.zygote, "_replace", restoring(worker.zygote, monkeypatch))
     assert worker.start(level, tenant_id=2).output("test.add", {"a": 1}) == 2
     assert worker.pid != first
+    assert driver.output("test.add", {"a": 1}) == 2
+    assert not is_gone(first)
+    driver.runtime.kill()
+    driver.runtime.close(5)
     wait_until(lambda: is_gone(first))
+
+
+@BOTH
+def test_a_runner_of_one_that_died_before_its_answer_shares_no_stream_with_the_next(
+    tmp_path: Path, level: str
+) -> None:
+    (tmp_path / "fatal.py").write_text(FATAL)
+    note = tmp_path / "note"
+    with a_worker(tmp_path, packages=(*NODES, "fatal")) as worker:
+        driver = worker.start(level)
+        wait_until(lambda: is_gone(int(note.read_text())))
+        assert driver.output("test.add", {"a": 1}) == 2
+
+
+def test_one_that_starts_is_stopped_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    with a_worker(tmp_path, packages=("slow",)) as worker, ThreadPoolExecutor(1) as thread:
+        starting = thread.submit(worker.start, "shared")
+        wait_until((tmp_path / "importing").exists)
+        worker.stop()
+        with pytest.raises(RuntimeStartError, match="the zygote did not start"):
+            starting.result(5)
+        with pytest.raises(RuntimeStartError, match="the worker stops"):
+            worker.start("shared")
+
+
+@BOTH
+def test_one_without_room_for_descriptors_refuses_and_lives(worker: Worker, level: str) -> None:
+    worker.start(level)
+    first = worker.pid
+    taken = {int(path.name) for path in Path(f"/proc/{first}/fd").iterdir()}
+    limits = resource.prlimit(first, resource.RLIMIT_NOFILE)
+    free = next(number for number in itertools.count() if number not in taken)
+    resource.prlimit(first, resource.RLIMIT_NOFILE, (free, limits[1]))
+    for _ in range(2):
+        with pytest.raises(
+            RuntimeStartError, match=r"the zygote cannot fork: .*Too many open files"
+        ):
+            worker.start(level, tenant_id=2)
+    resource.prlimit(first, resource.RLIMIT_NOFILE, limits)
+    assert worker.start(level, tenant_id=2).output("test.add", {"a": 1}) == 2
+    assert worker.pid == first
+
+
+def test_a_runner_is_not_said_to_have_written_what_others_wrote(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text("import os\nos.write(2, b'DeprecationWarning: old')\n")
+    with a_worker(tmp_path, packages=(*NODES, "loud")) as worker:
+        driver = worker.start("shared")
+        driver.runtime._child.stream.close()  # type: ignore[attr-defined]
+        (error,) = driver.runtime.close(5)
+    assert "DeprecationWarning" not in error
+
+
+def test_the_id_of_a_dead_runner_that_its_zygote_does_not_keep_is_not_used(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = worker.start("shared")
+    runtime = driver.runtime
+    used: list[int] = []
+    pid = driver.output("test.identity")["pid"]
+    os.kill(worker.pid, signal.SIGKILL)
+    wait_until(lambda: is_gone(worker.pid))
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not runtime.alive)
+    monkeypatch.setattr(child, "end_runner_descendants", lambda *pids: used.extend(pids))
+    monkeypatch.setattr(os, "killpg", lambda pid, number: used.append(pid))
+    runtime.close(5)
+    assert used == []
 
 
 def restoring(zygote: Zygote, patch: pytest.MonkeyPatch) -> object:
