@@ -1,18 +1,18 @@
 """The process in which steps run, forked from a zygote (`isolane.zygote`).
 
 Timing: late packages are imported before the first frame is read; it ends with its stream.
-Model: see isolane.session; the stream is a socket from the worker.
+Model: see isolane.session; the stream comes from the worker.
 Guarantee: needs nothing but the standard library and this package.
 Failure: a package that cannot be imported ends it with exit code 3 and one line on stderr.
 """
 
 import os
 import platform
-import socket
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from isolane.channel import Channel
 from isolane.descriptors import make_room
 from isolane.discovery import DiscoveryError, NodeSource
 from isolane.limits import RunLimits
@@ -25,7 +25,7 @@ EXIT_PACKAGE = 3
 
 
 def serve(
-    sock: socket.socket,
+    channel: Channel,
     *,
     versions: dict[str, str],
     late: Sequence[NodeSource],
@@ -39,7 +39,7 @@ def serve(
         _reseed()
         if limits is None:
             make_room()  # for what a reused one keeps
-        session = Session(Stream(sock), default_registry, limits=limits)
+        session = Session(Stream(channel), default_registry, limits=limits)
         session.install()
         versions = _import_late(versions, late)
         # Until here descriptor 2 was reserved for the error of a package that cannot be imported.

@@ -1,4 +1,4 @@
-"""Frames over a socket.
+"""Frames over a channel.
 
 After a send that timed out the stream ends in the middle of a frame and cannot be used again.
 
@@ -9,11 +9,11 @@ Failure: StreamClosedError when the peer is gone, TimeoutError, ProtocolError.
 """
 
 import select
-import socket
 import threading
 import time
 from collections import deque
 
+from isolane.channel import Channel
 from isolane.protocol import HEADER, Frame, decode, encode, frame_size
 
 _CHUNK = 64 * 1024
@@ -26,9 +26,8 @@ class StreamClosedError(ConnectionError):
 class Stream:
     """One end of the stream between a worker and a runner."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        sock.settimeout(0.0)
-        self._sock = sock
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._received = bytearray()
         self._lock = threading.Lock()
         self._sender: int | None = None  # the thread that holds the lock
@@ -56,7 +55,7 @@ class Stream:
         try:
             data = self._take_held()
             try:
-                sent = self._sock.send(data)
+                sent = self._channel.send(data)
             except BlockingIOError:
                 sent = 0
             except ConnectionError as error:
@@ -85,13 +84,13 @@ class Stream:
         """Return the next frame, waiting at most timeout seconds for all of it."""
         deadline = _deadline(timeout)
         while (frame := self._take()) is None:
-            self._wait(select.POLLIN, deadline)
+            _wait(self._channel.reading, select.POLLIN, deadline)
             self._read()
         return frame
 
     def close(self) -> None:
         """Close this end; the thread that receives must not be receiving."""
-        self._sock.close()
+        self._channel.close()
 
     def _take_held(self) -> bytes:
         return b"".join([self._held.popleft() for _ in range(len(self._held))])
@@ -108,7 +107,7 @@ class Stream:
 
     def _read(self) -> None:
         try:
-            chunk = self._sock.recv(_CHUNK)
+            chunk = self._channel.receive(_CHUNK)
         except BlockingIOError:
             return
         except ConnectionError as error:
@@ -122,17 +121,18 @@ class Stream:
         _remaining_ms(deadline)  # nothing is sent after the deadline, even if there is room
         while rest:
             try:
-                rest = rest[self._sock.send(rest) :]
+                rest = rest[self._channel.send(rest) :]
             except BlockingIOError:  # polled only now: nearly always there is room
-                self._wait(select.POLLOUT, deadline)
+                _wait(self._channel.writing, select.POLLOUT, deadline)
             except ConnectionError as error:
                 raise StreamClosedError(str(error)) from None
 
-    def _wait(self, event: int, deadline: float | None) -> None:
-        poll = select.poll()
-        poll.register(self._sock, event)
-        if not poll.poll(_remaining_ms(deadline)):
-            raise TimeoutError("the peer took too long")
+
+def _wait(descriptor: int, event: int, deadline: float | None) -> None:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    if not poll.poll(_remaining_ms(deadline)):
+        raise TimeoutError("the peer took too long")
 
 
 def _deadline(timeout: float | None) -> float | None:

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from isolane.channel import Channel
 from isolane.descendants import adopt_orphans
 from isolane.discovery import DiscoveryError, NodeSource, node_sources
 from isolane.environment_block import find_variables
@@ -112,14 +113,14 @@ class ForkServer:
                 os.close(descriptor)
             self._refuse(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
             return
-        stream, lifeline, *joins = descriptors
+        reading, writing, lifeline, *joins = descriptors
         with contextlib.ExitStack() as close:
-            sock = close.enter_context(socket.socket(fileno=stream))
+            stream = close.enter_context(Channel(reading, writing))
             line = socket.socket(fileno=lifeline)
             for descriptor in joins:
                 close.callback(os.close, descriptor)
             try:
-                self._answer(*self._fork(json.loads(message), sock, line, joins), line)
+                self._answer(*self._fork(json.loads(message), stream, line, joins), line)
             except (SetupError, OSError) as error:
                 line.close()
                 self._refuse(error)
@@ -130,12 +131,12 @@ class ForkServer:
         self._control.send(failure.encode())
 
     def _fork(
-        self, request: dict[str, Any], sock: socket.socket, line: socket.socket, joins: list[int]
+        self, request: dict[str, Any], stream: Channel, line: socket.socket, joins: list[int]
     ) -> tuple[int, bool]:
         if (fields := request.get("sandbox")) is None:
-            return self._fork_shared(request["folder"], sock, line), False
+            return self._fork_shared(request["folder"], stream, line), False
         spec, program = SandboxSpec.decode(fields), base64.b64decode(request["program"])
-        return self._fork_sandbox(Guard(spec, self._view, program, line, joins), spec, sock), True
+        return self._fork_sandbox(Guard(spec, self._view, program, line, joins), spec, stream), True
 
     def _answer(self, pid: int, is_sandbox: bool, line: socket.socket) -> None:  # noqa: FBT001 - as it came
         try:
@@ -153,7 +154,7 @@ class ForkServer:
             self._pids[line.fileno()] = pid
             self._poll.register(line, 0)  # only its end
 
-    def _fork_shared(self, folder: str, sock: socket.socket, line: socket.socket) -> int:
+    def _fork_shared(self, folder: str, stream: Channel, line: socket.socket) -> int:
         pid = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
         if pid != 0:
             return pid
@@ -168,16 +169,16 @@ class ForkServer:
                 variable.overwrite(folder)
             os.environ.update(HOME=folder, TMPDIR=folder)
             os.chdir(folder)
-            serve(sock, versions=self._versions, late=self._late)
+            serve(stream, versions=self._versions, late=self._late)
         finally:
             os._exit(1)
 
-    def _fork_sandbox(self, guard: Guard, spec: SandboxSpec, sock: socket.socket) -> int:
+    def _fork_sandbox(self, guard: Guard, spec: SandboxSpec, stream: Channel) -> int:
         mapped, mapping = os.pipe()
         namespaces = _NAMESPACES | (NEWNET if Wall.NET in spec.walls else 0)
         try:
             if (pid := clone(namespaces)) == 0:
-                self._become_guard(guard, spec, sock, mapped, mapping)
+                self._become_guard(guard, spec, stream, mapped, mapping)
             if spec.outside is not None:
                 self._map(pid, spec.outside)
                 os.write(mapping, b"1")
@@ -187,14 +188,14 @@ class ForkServer:
         return pid
 
     def _become_guard(
-        self, guard: Guard, spec: SandboxSpec, sock: socket.socket, mapped: int, mapping: int
+        self, guard: Guard, spec: SandboxSpec, stream: Channel, mapped: int, mapping: int
     ) -> NoReturn:
         try:
             self._leave()
             os.close(mapping)
             guard.run(
-                lambda: serve(sock, versions=self._versions, late=self._late, limits=spec.limits),
-                stream=sock,
+                lambda: serve(stream, versions=self._versions, late=self._late, limits=spec.limits),
+                stream=stream,
                 mapped=mapped,
             )
         finally:

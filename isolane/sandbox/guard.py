@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from isolane.channel import Channel
 from isolane.privileges import drop_capabilities, set_dumpable
 from isolane.sandbox import landlock, seccomp
 from isolane.sandbox.clone import map_user
@@ -62,7 +63,7 @@ class Guard:
         self,
         serve: Callable[[], NoReturn],
         *,
-        stream: socket.socket,
+        stream: Channel,
         mapped: int,
     ) -> NoReturn:
         """Build the sandbox, run `serve` in a child of this process, and end with it.

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from isolane.channel import channel_pair
 from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, Resource, ToRunner
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
@@ -64,13 +65,13 @@ class Runner(ABC):
         self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int]
     ) -> None:
         with contextlib.ExitStack() as undo:
-            ours, theirs = socket.socketpair()
+            ours, theirs = channel_pair()
             undo.callback(ours.close)
             with theirs:
                 self._lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 undo.callback(self._lifeline.close)
                 with line:
-                    given = [theirs.fileno(), line.fileno(), *descriptors]
+                    given = [theirs.reading, theirs.writing, line.fileno(), *descriptors]
                     self._forked = zygote.fork(request, given)
                     undo.callback(self._abandon)
                     self._pid = self._forked.pid

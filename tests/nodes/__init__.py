@@ -202,15 +202,16 @@ def exit_at_once(ctx: NodeContext, *, code: int) -> None:
 @node("test.exit_behind_orphan")
 def exit_behind_orphan(ctx: NodeContext) -> None:
     """Leave without a word while a program keeps the stream open."""
-    subprocess.Popen(["sleep", "60"], pass_fds=_sockets())
+    subprocess.Popen(["sleep", "60"], pass_fds=_pipes())
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @node("test.write_to_stream")
 def write_to_stream(ctx: NodeContext, *, data: str) -> None:
     """Forge bytes on the stream."""
-    for number in _sockets():
-        os.write(number, bytes.fromhex(data))
+    for number in _pipes():
+        with contextlib.suppress(OSError):  # one to read from
+            os.write(number, bytes.fromhex(data))
     time.sleep(60)
 
 
@@ -287,8 +288,13 @@ def hang_on_close(ctx: NodeContext) -> None:
     ctx.on_close(lambda: time.sleep(60))
 
 
-def _sockets() -> list[int]:
-    return [number for number, target in _descriptors().items() if target.startswith("socket:")]
+def _pipes() -> list[int]:
+    """Return those that are not the step's own output: the stream among them."""
+    return [
+        number
+        for number, target in _descriptors().items()
+        if target.startswith("pipe:") and number not in (1, 2)
+    ]
 
 
 def _descriptors() -> dict[int, str]:

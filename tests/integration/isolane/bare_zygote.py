@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import isolane
+from isolane.channel import channel_pair
 from isolane.sandbox.report import ExitReport
 from isolane.stream import Stream
 from isolane.zygote import MESSAGE_BYTES
@@ -68,11 +69,12 @@ class BareZygote:
 
     def fork(self, folder: Path) -> BareRunner:
         """Fork a runner of the level shared."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = channel_pair()
         lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, line:
             request = json.dumps({"folder": str(folder)}).encode()
-            socket.send_fds(self._control, [request], [theirs.fileno(), line.fileno()])
+            given = [theirs.reading, theirs.writing, line.fileno()]
+            socket.send_fds(self._control, [request], given)
         answer, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1)
         return BareRunner(Stream(ours), lifeline, json.loads(answer)["pid"], descriptors[0])
 

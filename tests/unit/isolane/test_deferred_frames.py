@@ -1,10 +1,10 @@
 """isolane.deferred_frames: what may be told later is told once, and in order."""
 
-import socket
 from collections.abc import Iterator
 
 import pytest
 
+from isolane.channel import channel_pair
 from isolane.deferred_frames import DeferredFrames
 from isolane.protocol import Frame, Ready, Resource, ResourceEvent
 from isolane.stream import Stream
@@ -14,7 +14,7 @@ FIRST, SECOND = (f"database_{digit * 32}" for digit in "12")
 
 @pytest.fixture
 def ends() -> Iterator[tuple[Stream, Stream]]:
-    ours, theirs = socket.socketpair()
+    ours, theirs = channel_pair()
     with ours, theirs:
         yield Stream(ours), Stream(theirs)
 

@@ -1,6 +1,5 @@
-"""isolane.stream: frames over a socket, whatever the peer does."""
+"""isolane.stream: frames over a channel, whatever the peer does."""
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -8,20 +7,20 @@ from typing import Any
 
 import pytest
 
+from isolane.channel import Channel, channel_pair
 from isolane.protocol import MAX_OUTPUT, Cancel, Close, Log, ProtocolError, Ready, encode
 from isolane.results import StepResult
 from isolane.stream import Stream, StreamClosedError
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    ours, theirs = socket.socketpair()
-    yield ours, theirs
-    ours.close()
-    theirs.close()
+def pair() -> Iterator[tuple[Channel, Channel]]:
+    ours, theirs = channel_pair()
+    with ours, theirs:
+        yield ours, theirs
 
 
-Pair = tuple[socket.socket, socket.socket]
+Pair = tuple[Channel, Channel]
 
 
 def test_frames_arrive_in_order(pair: Pair) -> None:
@@ -36,7 +35,7 @@ def test_bytes_may_come_one_by_one(pair: Pair) -> None:
     for byte in encode(Cancel()):
         with pytest.raises(TimeoutError):
             stream.receive(0.001)
-        pair[1].sendall(bytes([byte]))
+        pair[1].send(bytes([byte]))
     assert stream.receive(1) == Cancel()
 
 
@@ -48,7 +47,7 @@ def test_a_peer_that_trickles_cannot_hold_the_receiver(pair: Pair) -> None:
         for byte in data:
             if stop.wait(0.001):
                 return
-            pair[1].sendall(bytes([byte]))
+            pair[1].send(bytes([byte]))
 
     thread = threading.Thread(target=trickle)
     thread.start()
@@ -62,7 +61,7 @@ def test_a_peer_that_trickles_cannot_hold_the_receiver(pair: Pair) -> None:
 
 def test_the_end_of_the_stream_is_seen_even_within_a_frame(pair: Pair) -> None:
     stream = Stream(pair[0])
-    pair[1].sendall(encode(Cancel()) + encode(Close())[:3])
+    pair[1].send(encode(Cancel()) + encode(Close())[:3])
     pair[1].close()
     assert stream.receive(1) == Cancel()
     with pytest.raises(StreamClosedError):
@@ -73,7 +72,7 @@ def test_the_end_of_the_stream_is_seen_even_within_a_frame(pair: Pair) -> None:
 
 def test_a_bad_header_is_refused_before_the_payload_comes(pair: Pair) -> None:
     stream = Stream(pair[0])
-    pair[1].sendall(b"\x01\x43\xff\xff\xff\xff")
+    pair[1].send(b"\x01\x43\xff\xff\xff\xff")
     with pytest.raises(ProtocolError, match="over the limit"):
         stream.receive(1)
 
@@ -109,16 +108,16 @@ def test_a_frame_sent_while_the_same_thread_is_sending_comes_next(pair: Pair) ->
     """A finaliser can run, and print, at any moment: also in the middle of a send."""
 
     class Finalising:
-        def __init__(self, sock: socket.socket) -> None:
-            self.sock = sock
+        def __init__(self, channel: Channel) -> None:
+            self.channel = channel
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self.sock, name)
+            return getattr(self.channel, name)
 
         def send(self, data: memoryview) -> int:
             if data[1] == encode(Ready())[1]:
                 stream.send(Cancel())
-            return self.sock.send(data[:3])
+            return self.channel.send(data[:3])
 
     stream = Stream(Finalising(pair[0]))  # type: ignore[arg-type]
     stream.send(Ready())
@@ -128,18 +127,18 @@ def test_a_frame_sent_while_the_same_thread_is_sending_comes_next(pair: Pair) ->
 
 
 class Counting:
-    """A socket whose writes are counted."""
+    """A channel whose writes are counted."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
         self.writes = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.sock, name)
+        return getattr(self.channel, name)
 
     def send(self, data: memoryview) -> int:
         self.writes += 1
-        return self.sock.send(data)
+        return self.channel.send(data)
 
 
 def test_what_is_held_goes_before_the_next_frame_and_with_it(pair: Pair) -> None:

@@ -95,7 +95,7 @@ def test_frames_out_of_order_end_it(spawn: Spawn, frames: list[Frame]) -> None:
 
 def test_garbage_ends_it(spawn: Spawn) -> None:
     runner = spawn()
-    runner.stream._sock.send(b"\xff" * 6)
+    runner.stream._channel.send(b"\xff" * 6)
     assert runner.wait() == EXIT_PROTOCOL
 
 

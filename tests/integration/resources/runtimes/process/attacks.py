@@ -6,6 +6,7 @@ import mmap
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -213,13 +214,19 @@ def stop_itself() -> None:
 
 
 def _streams() -> list[int]:
-    """Return the descriptors of all sockets: the stream to the worker is one of them."""
+    """Return the descriptors of all pipes but the step's own output: the stream to the worker is among them."""
     found = []
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            if str(link.readlink()).startswith("socket:"):
+            if str(link.readlink()).startswith("pipe:") and int(link.name) not in (1, 2):
                 found.append(int(link.name))
     return found
+
+
+def _write_to_streams(data: bytes) -> None:
+    for descriptor in _streams():
+        with contextlib.suppress(OSError):  # one to read from
+            os.write(descriptor, data)
 
 
 def close_the_stream() -> None:
@@ -229,24 +236,39 @@ def close_the_stream() -> None:
     _forever_asleep()
 
 
-def shut_the_stream() -> None:
-    """End the way to the worker for all who share it."""
-    for descriptor in _streams():
-        socket.socket(fileno=os.dup(descriptor)).shutdown(socket.SHUT_RDWR)
+def replace_the_stream() -> None:
+    """Put another file in place of the way to the worker."""
+    with Path("/dev/null").open("r+b") as null:
+        for descriptor in _streams():
+            os.dup2(null.fileno(), descriptor)
     _forever_asleep()
+
+
+def send_a_descriptor() -> None:
+    """Send a connection whose end would take for ever, if the worker had to end it."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    connection = socket.create_connection(listening.getsockname())
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 10**6))
+    connection.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while connection.send(bytes(65_536)):
+            pass
+    for descriptor in _streams():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as stream:
+            socket.send_fds(stream, [b"\0"], [connection.fileno()])
+    _write_to_streams(os.urandom(1000))
+    os._exit(0)
 
 
 def write_garbage() -> None:
     """Write what is no frame."""
-    for descriptor in _streams():
-        os.write(descriptor, os.urandom(1000))
+    _write_to_streams(os.urandom(1000))
     _forever_asleep()
 
 
 def write_half_a_frame() -> None:
     """Announce a frame that never comes."""
-    for descriptor in _streams():
-        os.write(descriptor, b"\x00\x00")
+    _write_to_streams(b"\x00\x00")
     _forever_asleep()
 
 
@@ -330,7 +352,7 @@ ATTACKS: dict[str, Callable[[], Any]] = {
         fork_bomb, fork_until_refused, program_bomb, thread_bomb, ram_of_one_process, ram_of_many_children,
         ram_of_hidden_children, ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
         disk_files, disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream,
-        shut_the_stream, write_garbage, write_half_a_frame, burn_processor_time,
+        replace_the_stream, send_a_descriptor, write_garbage, write_half_a_frame, burn_processor_time,
         burn_processor_time_and_ignore_the_signal,
         harmless_signals_to_the_guard, harmless_storm_of_signals, harmless_signal_to_all, harmless_daemon,
         harmless_threads_that_never_end, harmless_flood_of_output,

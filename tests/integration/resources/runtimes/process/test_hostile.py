@@ -55,7 +55,8 @@ ENDS = {
     "crash": End(Code.UNKNOWN_ERROR, "the runtime died (signal SIGSEGV)"),
     "stop_itself": DEADLINE,
     "close_the_stream": End(Code.UNKNOWN_ERROR, "the runtime died"),
-    "shut_the_stream": End(Code.UNKNOWN_ERROR, "the runtime died"),
+    "replace_the_stream": End(Code.UNKNOWN_ERROR, "the runtime died"),
+    "send_a_descriptor": End(Code.POLICY_VIOLATION, "the runtime broke the protocol"),
     "write_garbage": End(Code.POLICY_VIOLATION, "the runtime broke the protocol"),
     "write_half_a_frame": DEADLINE,
     "burn_processor_time": DEADLINE,
@@ -162,7 +163,7 @@ def test_no_process_is_left(report: Any) -> None:
 
 def test_a_runner_has_its_stream_and_its_output_and_no_other_descriptor(report: Any) -> None:
     kinds = [target.partition(":")[0] for target in report["descriptors"]]
-    assert kinds == ["/dev/null", "pipe", "pipe", "pipe", "pipe", "socket"]
+    assert kinds == ["/dev/null", *["pipe"] * 6]
 
 
 def test_a_flood_of_output_is_cut(report: Any) -> None:

@@ -1,7 +1,6 @@
 """A pool whose runners only wait, and answer what a test has prepared: they start in a moment."""
 
 import os
-import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
+from isolane.channel import Channel
 from isolane.protocol import Closed, Ready
 from isolane.stream import Stream
 from resources.runtimes import folder, shared
@@ -47,7 +47,7 @@ class SleepingZygote(Zygote):
 
     def __init__(self) -> None:
         super().__init__(ZygoteOptions())
-        self.ends: list[socket.socket] = []
+        self.ends: list[Channel] = []
         self.pids: list[int] = []
 
     def fork(self, request: dict[str, Any], descriptors: Sequence[int]) -> ForkedProcess:
@@ -57,7 +57,7 @@ class SleepingZygote(Zygote):
             ["sleep", "60"], start_new_session=True, cwd=folder, env={"HOME": folder}
         )
         self.pids.append(process.pid)
-        self.ends.append(socket.socket(fileno=os.dup(descriptors[0])))
+        self.ends.append(Channel(*map(os.dup, descriptors[:2])))
         return ForkedProcess(process.pid, os.pidfd_open(process.pid), SleepingProcess(process))
 
 
@@ -91,7 +91,7 @@ class Pool:
         return runtime
 
     @property
-    def last_end(self) -> socket.socket:
+    def last_end(self) -> Channel:
         """Return the runner's end of the last stream."""
         return self._zygote.ends[-1]
 

@@ -78,7 +78,7 @@ def prepare(pool: Pool, runtime: SharedRuntime, ending: str | int) -> None:
         case "errors":
             pool.will_answer("ZeroDivisionError in on_close callback")
         case "garbage":
-            pool.last_end.sendall(b"\0" * 64)
+            pool.last_end.send(b"\0" * 64)
         case "eof":
             pool.last_end.close()
         case int(number):
