@@ -21,7 +21,6 @@ import os
 import select
 import signal
 import socket
-import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from isolane.descendants import adopt_orphans
 from isolane.discovery import DiscoveryError, NodeSource, node_sources
 from isolane.environment_block import find_variables
 from isolane.node import default_registry
-from isolane.preload import ThreadsStarted, preload
+from isolane.preload import ImportLeft, preload
 from isolane.privileges import (
     CAP_SETGID,
     CAP_SETPCAP,
@@ -283,20 +282,11 @@ def main() -> NoReturn:
     sources = node_sources(default_registry, packages=options.package, tasks=options.tasks)
     versions = _preload(control, sources, options.late)
     view = view_of(sys.path, list(sys.modules.values()), hidden=options.hide)
-    _close_folders()
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"versions": versions}).encode())
     late = [source for source in sources if source.name in options.late]
     ForkServer(control, versions=versions, late=late, view=view).serve()
-
-
-def _close_folders() -> None:
-    """Close folders that packages have opened: a step could walk from there to all files of the machine."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - only their numbers
-        with contextlib.suppress(OSError):  # that of the listing itself
-            if stat.S_ISDIR(os.fstat(int(name)).st_mode):
-                os.close(int(name))
 
 
 def _preload(
@@ -306,9 +296,9 @@ def _preload(
         return preload(sources, late=late)
     except DiscoveryError as error:
         _refuse(control, {"error": storable(str(error), MESSAGE_MAX)})
-    except ThreadsStarted as found:
-        started = {"name": found.name, "threads": found.threads, "seconds": found.seconds}
-        _refuse(control, {"threads": started})
+    except ImportLeft as found:
+        late_one = {"name": found.name, "left": found.left, "seconds": found.seconds}
+        _refuse(control, {"late": late_one})
 
 
 def _refuse(control: socket.socket, reason: dict[str, Any]) -> NoReturn:

@@ -33,7 +33,7 @@ def facts_of(finding: CgroupFinding, landlock_abi: int) -> tuple[str, ...]:
 def late_facts(late: Sequence[LatePackage]) -> tuple[str, ...]:
     """Return the packages that each runner imports by itself, and what that costs."""
     return tuple(
-        f"{package.name} starts {package.threads} threads when it is imported, so each new runner imports it"
-        f" by itself: {package.seconds * 1000:.0f} ms more"
+        f"{package.name} {package.left} when it is imported, so each new runner imports it by itself:"
+        f" {package.seconds * 1000:.0f} ms more"
         for package in late
     )

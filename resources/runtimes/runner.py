@@ -30,6 +30,7 @@ from resources.runtimes.zygote import ForkedProcess, SandboxRefused, Zygote, Zyg
 END_SECONDS = 5.0  # for a killed runner; it may be traced, or hang in the kernel
 _REPORT_SECONDS = 1.0  # for the zygote to report its end
 _REPORT_BYTES = 8192
+_FRAMES_MAX = 10_000  # before an answer; reading them is the worker's processor time
 
 F = TypeVar("F", bound=Frame)
 
@@ -265,13 +266,14 @@ class Runner(ABC):
         return RuntimeStartError(f"{what}, {reason}: {details}")
 
     def _reply(self, deadline: float, on_resource: OnResource) -> Frame:
-        while True:
+        for _ in range(_FRAMES_MAX):
             reply = self.stream.receive(deadline - time.monotonic())
             if isinstance(reply, Resource):
                 on_resource(reply)
             # A thread that a step left may still send.
             elif not isinstance(reply, Log | Progress | Cost):
                 return reply
+        raise ProtocolError(f"more than {_FRAMES_MAX} frames before an answer")
 
 
 def _is_ready(descriptor: int, seconds: float) -> bool:

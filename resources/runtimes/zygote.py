@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import isolane
+from isolane.preload import ONE_THREAD
 from isolane.sandbox.report import ExitReport
 from isolane.zygote import MESSAGE_BYTES
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.folder import folder_name
 
 # Everything else, credentials in particular, stays with the worker.
-_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", *ONE_THREAD)
 _SOURCE_ROOT = Path(isolane.__file__).resolve().parent.parent
 _START_SECONDS = 60.0  # to import all packages
 _ANSWER_SECONDS = 10.0  # for a fork
@@ -60,10 +61,10 @@ class ZygoteOptions(NamedTuple):
 
 
 class LatePackage(NamedTuple):
-    """A package that starts threads when it is imported, so that each runner imports it by itself."""
+    """A package that must not be imported before a fork, so that each runner imports it by itself."""
 
     name: str
-    threads: int
+    left: str  # by its import, in words
     seconds: float  # that the import took
 
 
@@ -272,7 +273,7 @@ class Zygote:
             self._process = None
 
     def _started(self) -> ZygoteProcess:
-        """Start one; each time that a package starts threads, another one that leaves it to the runners."""
+        """Start one; each time that a package leaves something, another one that leaves it to the runners."""
         while True:
             try:
                 process = ZygoteProcess(self._options, self._late)
@@ -288,7 +289,7 @@ class Zygote:
                 if "versions" in hello:
                     keep()
                     return process
-            self._late += (LatePackage(**hello["threads"]),)
+            self._late += (LatePackage(**hello["late"]),)
 
 
 @contextlib.contextmanager

@@ -48,6 +48,18 @@ thread.start()
 def is_alive(ctx: NodeContext) -> bool:
     return thread.is_alive()
 """
+# One that every run would share a socket, a file and some memory with all others.
+SHARING = """
+import mmap, socket
+from isolane import NodeContext, node
+connection = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+file = open(__file__)
+memory = mmap.mmap(-1, 4096)
+@node("sharing.exchange")
+def exchange(ctx: NodeContext) -> int:
+    found, memory[0] = memory[0], 7
+    return found
+"""
 NUMERIC = """
 import numpy, random
 from isolane import NodeContext, node
@@ -352,19 +364,24 @@ def test_it_ends_with_the_last_backend_that_uses_it(worker: Worker) -> None:
 
 # --- packages
 @BOTH
-def test_a_package_that_starts_threads_is_imported_by_each_runner(
+def test_a_package_that_leaves_something_at_its_import_is_imported_by_each_runner(
     tmp_path: Path, level: str
 ) -> None:
     (tmp_path / "threaded.py").write_text(THREADED)
+    (tmp_path / "sharing.py").write_text(SHARING)
     tmp_path.chmod(0o755)  # a sandbox is another user's
-    with a_worker(tmp_path, packages=(*NODES, "threaded")) as worker:
-        driver = worker.start(level)
-        (late,) = worker.zygote.late
-        assert (late.name, late.threads) == ("package threaded", 1)
-        assert late.seconds > 0
-        assert driver.output("threaded.is_alive") is True
-        assert driver.output("test.add", {"a": 1}) == 2
-        assert driver.runtime.close(5) == ()
+    with a_worker(tmp_path, packages=(*NODES, "threaded", "sharing")) as worker:
+        drivers = [worker.start(level, tenant_id=tenant_id) for tenant_id in (1, 2)]
+        assert [(late.name, late.left) for late in worker.zygote.late] == [
+            ("package threaded", "starts 1 thread"),
+            ("package sharing", "opens 2 files or sockets and shares memory"),
+        ]
+        assert all(late.seconds > 0 for late in worker.zygote.late)
+        for driver in drivers:
+            assert driver.output("threaded.is_alive") is True
+            assert driver.output("sharing.exchange") == 0  # nothing of the other tenant's run
+            assert driver.output("test.add", {"a": 1}) == 2
+        assert drivers[0].runtime.close(5) == ()
         names = {node.name for node in worker.backends[level].describe().nodes}
         assert {"threaded.is_alive", "test.add"} <= names
 

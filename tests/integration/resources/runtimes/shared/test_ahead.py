@@ -95,7 +95,9 @@ def test_and_has_no_longer_than_any_other(start: Start, monkeypatch: pytest.Monk
 def test_one_that_imports_a_package_by_itself_is_waited_for(
     backend: SharedBackend, start: Start
 ) -> None:
-    backend._zygote._late = (LatePackage(name="package threads", threads=1, seconds=0.1),)
+    backend._zygote._late = (
+        LatePackage(name="package threads", left="starts 1 thread", seconds=0.1),
+    )
     first = start(execution_id="e1")
     assert not first._child.is_pending
 
