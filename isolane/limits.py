@@ -6,9 +6,9 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunLimits:
-    """The most that one run may use at the same time, all of its processes together; None is no limit."""
+    """The most that one run may use at the same time; None is no limit. Levels differ in what they bound."""
 
-    cpu: float | None = None  # cores
+    cpu: float | None = None  # cores; without cgroups CPU seconds of each process
     ram_mb: int | None = None
     processes: int | None = None  # threads count, too
     disk_mb: int | None = None  # files that it writes

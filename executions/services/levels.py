@@ -13,7 +13,7 @@ from django.conf import settings
 from executions.placement.registry import NoWorkerYet, current_offer
 from executions.semantics.run_limits import effective_limits
 from isolane.limits import RunLimits
-from resources.isolation_choice import IsolationDecision, IsolationUnavailable, choose
+from resources.isolation_choice import IsolationUnavailable, choose, describe_reason
 from tenants.isolation import Isolation
 from tenants.models import Quota, Tenant
 from tenants.run_limits import QUOTA_LIMITS
@@ -24,8 +24,9 @@ from tenants.scope import TenantRef, platform_scope
 class TenantLevels:
     """The level and limits of a run whose blueprint asks for nothing."""
 
-    offered: tuple[Isolation, ...]  # by the living workers, the weakest first
-    decision: IsolationDecision | None  # None if no worker offers what the tenant needs
+    offered: tuple[Isolation, ...]  # the weakest first
+    level: Isolation | None  # None if no worker offers what the tenant needs
+    reason: str  # for the level, or for there being none
     limits: RunLimits
     max_run_minutes: int | None
 
@@ -35,13 +36,16 @@ def levels_of(tenant: TenantRef) -> TenantLevels:
     with platform_scope():
         found = Tenant.objects.get(pk=tenant.id)
         quota = Quota.objects.get(tenant=found)
+        offered: frozenset[Isolation] = frozenset()
         try:
             offered = current_offer().isolation_levels
-        except NoWorkerYet:
-            offered = frozenset()
+            level, reason = _level_and_reason(found, offered)
+        except (NoWorkerYet, IsolationUnavailable) as error:
+            level, reason = None, error.detail
     return TenantLevels(
         offered=tuple(sorted(offered, key=lambda level: level.strictness)),
-        decision=_decision(found, offered),
+        level=level,
+        reason=reason,
         limits=effective_limits(
             default=settings.RUN_LIMITS, quota=_limits(quota), blueprint=RunLimits()
         ),
@@ -49,15 +53,13 @@ def levels_of(tenant: TenantRef) -> TenantLevels:
     )
 
 
-def _decision(tenant: Tenant, offered: frozenset[Isolation]) -> IsolationDecision | None:
-    try:
-        return choose(
-            required=Isolation(tenant.required_isolation),
-            trusted=tenant.trusted,
-            available=offered,
-        )
-    except IsolationUnavailable:
-        return None
+def _level_and_reason(tenant: Tenant, offered: frozenset[Isolation]) -> tuple[Isolation, str]:
+    decision = choose(
+        required=Isolation(tenant.required_isolation),
+        trusted=tenant.trusted,
+        available=offered,
+    )
+    return decision.level, describe_reason(decision.reason)
 
 
 def _limits(quota: Quota) -> RunLimits:

@@ -7,6 +7,11 @@ from isolane.limits import RunLimits
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
 
+_OUT_OF_TIME = (
+    "a process used more CPU time than {:g} cores give the run"
+    " (cpu, limits of the blueprint and of the tenant's quota)"
+)
+
 
 def failure_of(
     report: ExitReport, limits: RunLimits, *, excess: Code | None
@@ -16,7 +21,7 @@ def failure_of(
     if code is not None:
         return code, sentence_of(code, limits)
     if _is_out_of_time(report, limits):
-        return Code.TIMEOUT, f"a process used more CPU time than {limits.cpu:g} cores give the run"
+        return Code.TIMEOUT, _OUT_OF_TIME.format(limits.cpu)
     if report.reason:
         return Code.RESOURCE_ERROR, f"the sandbox could not be built: {report.reason}"
     return None
@@ -24,8 +29,8 @@ def failure_of(
 
 def _is_out_of_time(report: ExitReport, limits: RunLimits) -> bool:
     """Say whether a limit of CPU time ended the runner; one that ignores SIGXCPU is killed a second later."""
-    if report.exit_code != -signal.SIGKILL:
-        return report.exit_code == -signal.SIGXCPU
     if limits.cpu is None or limits.seconds is None:
         return False
+    if report.exit_code != -signal.SIGKILL:
+        return report.exit_code == -signal.SIGXCPU
     return report.cpu_seconds > limits.cpu * limits.seconds

@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -73,7 +74,7 @@ def break_with(ctx: NodeContext, *, resources: list[str]) -> None:
     try:
         handles["shop"].execute("SELECT %s::int", [handles["own"].info.password])
     except psycopg.Error as error:
-        raise ValueError(_secrets(ctx)) from error
+        raise ValueError(_secrets(ctx, resources)) from error
 
 
 @node("attack.search")
@@ -85,16 +86,29 @@ def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
 
 
 @node("attack.search_places")
-def search_places(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
+def search_places(ctx: NodeContext, *, resources: list[str], connects: bool) -> dict[str, Any]:
     """Search for the run's own secrets in files, environment and arguments, where others could read them."""
     for name in resources:
-        ctx.check_resource(name)
+        if connects:
+            ctx.check_resource(name)
     own = Path("/proc/self")
-    files = [path for path in Path.home().rglob("*") if path.is_file()]
-    files += [path for path in (own / "fd").iterdir() if path.is_file()]
+    files = [*_own_files(Path.home()), *(path for path in (own / "fd").iterdir() if path.is_file())]
     places = {str(path): path.read_bytes() for path in [own / "environ", own / "cmdline", *files]}
-    found = [place for place, text in places.items() for it in _secrets(ctx) if it.encode() in text]
-    return {"home": str(Path.home()), "looked_at": list(places), "found": found}
+    secrets = [secret.encode() for secret in _secrets(ctx, resources)]
+    found = [place for place, text in places.items() for secret in secrets if secret in text]
+    return {
+        "home": str(Path.home()),
+        "searched_for": len(secrets),
+        "looked_at": list(places),
+        "found": found,
+    }
+
+
+def _own_files(folder: Path) -> list[Path]:
+    """Return the files of the run itself: a sandbox may show read-only folders of the machine below its home."""
+    device = folder.stat().st_dev
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if path.stat().st_dev == device]
 
 
 def _holders(backwards: bytes) -> list[Any]:
@@ -174,9 +188,9 @@ def resource(ctx: NodeContext, *, name: str) -> None:
 
 # --- secrets in all outputs of a step
 @node("attack.tell")
-def tell(ctx: NodeContext, *, how: str) -> Any:
+def tell(ctx: NodeContext, *, resources: list[str], how: str) -> Any:
     """Write the run's secrets in every form to every output, then once more as `how` says."""
-    secrets = [form for secret in _secrets(ctx) for form in _forms(secret)]
+    secrets = [form for secret in _secrets(ctx, resources) for form in _forms(secret)]
     for form in secrets:
         print(f"print {form}")
         logging.getLogger("library").warning("log %s", form)
@@ -203,14 +217,21 @@ def tell(ctx: NodeContext, *, how: str) -> Any:
     return None
 
 
-def _secrets(ctx: NodeContext) -> list[str]:
-    web = next(ctx.resource("web").auth.auth_flow(ctx.resource("web").build_request("GET", "/")))
-    return [
-        ctx.resource("shop").info.password,
-        ctx.resource("own").info.password,
-        ctx.resource("scratch")._connection.password,
-        web.headers["authorization"].removeprefix("Bearer "),
-    ]
+def _secrets(ctx: NodeContext, resources: list[str]) -> list[str]:
+    return [_SECRET_OF[name](ctx.resource(name)) for name in resources]
+
+
+def _token(client: Any) -> str:
+    request = next(client.auth.auth_flow(client.build_request("GET", "/")))
+    return str(request.headers["authorization"]).removeprefix("Bearer ")
+
+
+_SECRET_OF: dict[str, Callable[[Any], str]] = {
+    "shop": lambda handle: handle.info.password,
+    "own": lambda handle: handle.info.password,
+    "scratch": lambda handle: handle._connection.password,
+    "web": _token,
+}
 
 
 def _forms(secret: str) -> list[str]:

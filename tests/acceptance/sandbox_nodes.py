@@ -59,6 +59,18 @@ def find(ctx: NodeContext, *, backwards: str) -> dict[str, Any]:
     }
 
 
+@node("sandbox.hold")
+def hold(ctx: NodeContext, *, folder: str, end: str) -> None:
+    """Wait until it may end, and end in this way."""
+    while end == "timeout" or not (Path(folder) / "end").exists():  # shown, and read-only
+        time.sleep(0.02)
+    match end:
+        case "failure":
+            raise ValueError("it fails")
+        case "exit":
+            os._exit(1)
+
+
 @node("sandbox.take")
 def take(ctx: NodeContext, *, what: str) -> None:
     """Take more than a run may have."""

@@ -1,11 +1,12 @@
 """Steps of one run that try to reach another run or the platform: on real workers, with two tenants.
 
-What needs connections runs at level `shared`, the only one whose runs have any. More attacks from within a sandbox are
-in `test_sandboxes.py` and in `tests/integration/resources/runtimes/process/`.
+What needs connections runs at level `shared`, the only one whose runs have any; what needs none runs at `process`, too.
+More attacks from within a sandbox are in `test_sandboxes.py` and in `tests/integration/resources/runtimes/process/`.
 """
 
 import base64
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -21,6 +22,7 @@ from executions.blueprints.errors import InvalidBlueprint
 from executions.models import Execution, StepLog
 from executions.states import TERMINAL_EXECUTION
 from resources.models import ResourceDefinition
+from resources.runtimes.base import Availability
 from resources.services.definition_rules import DefinitionInput
 from resources.services.definitions import create_definition
 from tenants.scope import TenantRef, tenant_scope
@@ -40,6 +42,7 @@ ALL = {
     "web": {"type": "http_api", "definition": "web"},
 }
 SCRATCH = {"scratch": ALL["scratch"]}
+WEB = {"web": ALL["web"]}  # it connects on first use, so a sandbox can have it
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +58,12 @@ def _defined(
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.attack_nodes")
     for tenant in (acme, globex):
         define(tenant, customer, recorder)
+
+
+@pytest.fixture
+def declared(process_level: Availability) -> dict[str, dict[str, Any]]:
+    """The resources that a run can use at each level; the tests of `process` itself say if it is not available."""
+    return {"shared": ALL} | ({"process": WEB} if process_level.ok else {})
 
 
 def attack(node: str, **parameters: Any) -> dict[str, Any]:
@@ -114,18 +123,26 @@ def test_no_secret_of_a_run_is_in_the_memory_of_the_next_one(
 
 
 def test_no_secret_of_a_run_is_in_a_file_the_environment_or_the_arguments(
-    acme: TenantRef, globex: TenantRef, start_worker: StartWorker
+    acme: TenantRef,
+    globex: TenantRef,
+    start_worker: StartWorker,
+    declared: dict[str, dict[str, Any]],
 ) -> None:
     start_worker()
     homes = set()
-    for tenant in (acme, globex):
-        run = start_run(tenant, attack("search_places", resources=list(ALL)), resources=ALL)
+    for tenant, level in product((acme, globex), declared):
+        names = list(declared[level])
+        search = attack("search_places", resources=names, connects=level == "shared")
+        run = start_run(tenant, search, resources=declared[level], isolation=level)
         found = output(tenant, run)
         assert found["found"] == []
+        assert found["searched_for"] == len(names)
         assert {"/proc/self/environ", "/proc/self/cmdline"} <= set(found["looked_at"])
-        homes.add(found["home"])
+        assert reload(tenant, run).isolation == level
+        if level == "shared":
+            homes.add(found["home"])
     assert len(homes) == 2
-    # The runtimes still live, and their folders hold no file of the customer or of the platform.
+    # The runtimes of shared still live, and their folders hold no file of the customer or of the platform.
     for home in homes:
         assert [path for path in Path(home).rglob("*") if path.is_file()] == []
 
@@ -191,7 +208,7 @@ def test_a_host_name_that_stands_for_the_platform_is_refused_when_a_run_opens_it
         assert "is not allowed for a resource" in run.message
 
 
-# --- secrets in all outputs of a step
+# --- secrets in all outputs of a step; at both levels
 WAYS = {
     "silence": ("succeeded", ""),
     "step error": ("failed", "UNKNOWN_ERROR"),
@@ -211,17 +228,21 @@ def test_a_secret_that_a_step_tells_is_written_nowhere(
     start_worker: StartWorker,
     customer: Customer,
     superuser: Server,
+    declared: dict[str, dict[str, Any]],
 ) -> None:
     worker = start_worker()
-    for way, expected in WAYS.items():
-        for tenant in (acme, globex):
-            run = start_run(tenant, attack("tell", how=way), resources=ALL)
-            found = wait_for(lambda t=tenant, r=run: _rests(t, r), f"a run with the output {way}")  # type: ignore[misc]  # bound loop variables
-            assert (found.state, found.code) == expected, way
-            with tenant_scope(tenant):
-                assert run.steps.get(path="s1").output is None
-                lines = set(StepLog.objects.filter(execution=run).values_list("message", flat=True))
-            assert {f"{by} ***" for by in ("print", "log", "line", "descriptor")} <= lines, way
+    runs = []
+    for way, tenant, level in product(WAYS, (acme, globex), declared):
+        tell = attack("tell", resources=list(declared[level]), how=way)
+        run = start_run(tenant, tell, resources=declared[level], isolation=level)
+        runs.append((way, tenant, level, run))
+    for way, tenant, level, run in runs:
+        found = wait_for(lambda t=tenant, r=run: _rests(t, r), f"a run with the output {way}")  # type: ignore[misc]  # bound loop variables
+        assert (found.state, found.code, found.isolation) == (*WAYS[way], level), way
+        with tenant_scope(tenant):
+            assert run.steps.get(path="s1").output is None
+            lines = set(StepLog.objects.filter(execution=run).values_list("message", flat=True))
+        assert {f"{by} ***" for by in ("print", "log", "line", "descriptor")} <= lines, way
     worker.stop()
     written = [*_rows(superuser), *worker.log.read_text().splitlines()]
     assert any("is it ***?" in line for line in written)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.runtimes.base import Availability
 from tenants.scope import TenantRef
 from tests.factories import set_quota
 from tests.plugin import ROOT
@@ -24,8 +25,14 @@ AT_ONCE = 8
 
 @pytest.mark.usefixtures("broker")
 def test_sandboxes_end_as_promised_and_leave_nothing(
-    acme: TenantRef, globex: TenantRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    acme: TenantRef,
+    globex: TenantRef,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    process_level: Availability,
 ) -> None:
+    if not process_level.ok:
+        pytest.skip(f"level process is not available here: {process_level.reason}")
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.flood_nodes")
     monkeypatch.setenv("ISOLANE_NODE_PATHS", f"{ROOT}{os.pathsep}{tmp_path}")
     monkeypatch.setenv("ISOLANE_WORKER_CAPACITY", str(AT_ONCE))

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import redis
 from django.conf import settings
 from django.db import connections
 from psycopg.conninfo import conninfo_to_dict
@@ -21,9 +22,11 @@ from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope
 from tenants.selectors import tenant_by_schema
 from tests.acceptance.conftest import WorkerProcess
+from tests.acceptance.remote_servers import RESOURCES, RemoteServers, balance_of, define
 from tests.acceptance.runs import ended, no_slot_is_held, start_run
 from tests.acceptance.sandbox_nodes import NAMESPACES
 from tests.conftest import wipe
+from tests.customer import Customer
 from tests.factories import distrust
 from tests.plugin import HOME, PATHS, ROOT, SERVERS
 from tests.waiting import wait_for
@@ -137,6 +140,41 @@ def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
                 "processes": 2,
                 "memory": [0],
             }
+    no_slot_is_held()
+
+
+def test_what_was_issued_to_a_run_is_revoked_with_it_in_whatever_way_it_ends(
+    acme: TenantRef,
+    globex: TenantRef,
+    customer: Customer,
+    run_cache: "redis.Redis",
+    folder: Path,
+) -> None:
+    """A sandbox reaches no server yet; the worker issues and revokes, and evicts keys, whoever has set them."""
+    remote = RemoteServers(customer, run_cache)
+    for tenant in (acme, globex):
+        define(tenant, customer)
+    runs = []
+    for tenant, end, state in (
+        (globex, "timeout", "timed_out"),
+        (acme, "success", "succeeded"),
+        (globex, "failure", "failed"),
+        (acme, "exit", "failed"),
+    ):
+        hold: dict[str, Any] = {"uses": "sandbox.hold", "with": {"folder": str(folder), "end": end}}
+        if end == "timeout":
+            hold["timeout"] = "2s"
+        runs.append((tenant, start_run(tenant, hold, resources=RESOURCES), state))
+    for _, run, _ in runs:
+        wait_for(lambda r=run: len(remote.left_of(r.pk)) == 2, "a role and a cache user")  # type: ignore[misc]  # bound
+        run_cache.set(f"exec:{run.pk}:1:scratch:k", "v")
+        assert len(remote.left_of(run.pk)) == 3
+    (folder / "end").touch()
+    for tenant, run, state in runs:
+        found = ended(tenant, run)
+        assert (found.state, found.isolation) == (state, "process"), found.message
+        assert remote.left_of(run.pk) == []
+        assert balance_of(tenant, run).ended == {"disposed": 3}
     no_slot_is_held()
 
 

@@ -34,6 +34,11 @@ def test_what_is_shown_names_its_test(status: str) -> None:
     assert without == []
 
 
+def test_no_clause_names_a_test_twice() -> None:
+    named = {clause: REFERENCE.findall(test) for clause, _, _, test in rows()}
+    assert [clause for clause, tests in named.items() if len(tests) > len(set(tests))] == []
+
+
 def test_every_named_test_exists() -> None:
     named = {match for *_, test in rows() for match in REFERENCE.findall(test)}
     missing = [f"{file}::{name}" for file, name in named if f"def {name}(" not in _read(file)]

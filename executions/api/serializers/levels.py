@@ -5,7 +5,6 @@ from typing import Any
 from rest_framework import serializers
 
 from executions.services.levels import TenantLevels
-from resources.isolation_choice import describe_reason
 from tenants.isolation import Isolation
 
 
@@ -27,12 +26,14 @@ class LevelsSerializer(serializers.Serializer[TenantLevels]):
 
     offered = serializers.ListField(
         child=serializers.ChoiceField(choices=Isolation.choices),
-        help_text="Levels that the living workers offer, the weakest first.",
+        help_text="Levels that the living workers offer, the weakest first; while none lives, those of the settings.",
     )
     level = serializers.SerializerMethodField(
         help_text="The level of its runs; empty if no worker offers what the tenant needs."
     )
-    reason = serializers.SerializerMethodField(help_text="The rule that set it.")
+    reason = serializers.CharField(
+        help_text="The rule that set it; if there is none, why, and the way out."
+    )
     limits = RunLimitsSerializer(
         help_text="A blueprint may ask for less. `shared` keeps output_kb only."
     )
@@ -40,8 +41,4 @@ class LevelsSerializer(serializers.Serializer[TenantLevels]):
 
     def get_level(self, found: TenantLevels) -> str:
         """Return the level."""
-        return found.decision.level if found.decision else ""
-
-    def get_reason(self, found: TenantLevels) -> str:
-        """Return the sentence for the rule."""
-        return describe_reason(found.decision.reason) if found.decision else ""
+        return found.level or ""

@@ -57,7 +57,22 @@ def test_each_tenant_sees_its_own_level_and_limits(acme: TenantRef, globex: Tena
 
 def test_without_a_worker_nothing_is_offered(acme: TenantRef) -> None:
     found = program(acme).get(LEVELS).json()
-    assert (found["offered"], found["level"], found["reason"]) == ([], "", "")
+    assert (found["offered"], found["level"]) == ([], "")
+    assert "No worker has started yet" in found["reason"]
+
+
+@pytest.mark.usefixtures("offered")
+def test_a_tenant_whose_runs_would_be_refused_is_told_why(
+    acme: TenantRef, globex: TenantRef
+) -> None:
+    with platform_scope():
+        Tenant.objects.filter(pk=acme.id).update(required_isolation="docker")
+    found = program(acme).get(LEVELS).json()
+    assert found["level"] == ""
+    assert "needs isolation docker or stricter (the tenant requires it)" in found["reason"]
+    assert "the workers offer process, shared." in found["reason"]
+    other = program(globex).get(LEVELS).json()
+    assert (other["level"], other["reason"]) == ("shared", "the tenant requires it")
 
 
 def test_nobody_else_sees_them(acme: TenantRef) -> None:

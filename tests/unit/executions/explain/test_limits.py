@@ -22,8 +22,12 @@ def test_the_limit_is_named_in_the_sentence_and_on_the_page(code: Code) -> None:
     page = (
         PAGE.read_text(encoding="utf-8").partition("## Limits and usage")[2].partition("\n## ")[0]
     )
-    (row,) = [line for line in page.splitlines() if line.startswith("|") and f"`{code}`" in line]
-    assert f"`{NAMED[code]}`" in row
+    rows = [line for line in page.splitlines() if line.startswith("|") and f"`{code}`" in line]
+    assert f"`{NAMED[code]}`" in rows[0]
+
+
+def test_a_timeout_may_come_from_cpu() -> None:
+    assert "cpu" in WAYS_OUT[Code.TIMEOUT].split()
 
 
 def test_no_other_code_is_a_limits() -> None:

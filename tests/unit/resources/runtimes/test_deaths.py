@@ -43,8 +43,15 @@ def test_the_end_of_its_cpu_time_is_a_timeout(number: int, used: float, code: Co
     assert code_of(ExitReport(status=number, cpu_seconds=used)) is code
 
 
-def test_without_a_limit_of_cpu_time_a_kill_is_a_kill() -> None:
-    report = ExitReport(status=signal.SIGKILL, cpu_seconds=OUT_OF_TIME)
+def test_it_names_the_limit() -> None:
+    found = failure_of(ExitReport(status=signal.SIGXCPU), LIMITS, excess=None)
+    assert found is not None
+    assert "0.5 cores give the run (cpu, limits of the blueprint" in found[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
+def test_without_a_limit_of_cpu_time_a_signal_is_a_signal(number: int) -> None:
+    report = ExitReport(status=number, cpu_seconds=OUT_OF_TIME)
     assert code_of(report, limits=RunLimits()) is None
 
 
