@@ -50,6 +50,7 @@ from isolane.text import MESSAGE_MAX, storable
 
 MESSAGE_BYTES = 256 * 1024
 _DESCRIPTORS = 16  # at most, of one message
+_STDERR = 2
 _NAMESPACES = NEWUSER | NEWPID | NEWNS | NEWIPC | NEWUTS
 
 
@@ -272,6 +273,7 @@ def _send(lifeline: socket.socket, report: ExitReport) -> None:
 def main() -> NoReturn:
     """Import the packages, say so, and fork on request."""
     options = _options()
+    _close_others(options.fd)
     control = socket.socket(fileno=options.fd)
     control.set_inheritable(False)
     set_dumpable(dumpable=False)
@@ -287,6 +289,14 @@ def main() -> NoReturn:
     control.send(json.dumps({"versions": versions}).encode())
     late = [source for source in sources if source.name in options.late]
     ForkServer(control, versions=versions, late=late, view=view).serve()
+
+
+def _close_others(control: int) -> None:
+    """Close all descriptors but the standard ones and this."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - only their numbers
+        if int(name) > _STDERR and int(name) != control:
+            with contextlib.suppress(OSError):  # that of the listing itself
+                os.close(int(name))
 
 
 def _preload(

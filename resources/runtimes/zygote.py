@@ -25,6 +25,7 @@ from isolane.sandbox.report import ExitReport
 from isolane.zygote import MESSAGE_BYTES
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.folder import folder_name
+from resources.runtimes.interpreter import zygote_program
 
 # Everything else, credentials in particular, stays with the worker.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", *ONE_THREAD)
@@ -334,11 +335,13 @@ def _arguments(options: ZygoteOptions, late: Sequence[LatePackage]) -> list[str]
 
 
 def _spawn(sock: socket.socket, arguments: list[str], stderr: int) -> "subprocess.Popen[bytes]":
+    program = zygote_program()
     # -P: nothing is imported from the working directory.
     command = [sys.executable, "-P", "-m", "isolane.zygote", f"--fd={sock.fileno()}", *arguments]
     return subprocess.Popen(  # noqa: S603 - the command is ours, the names an operator's
         command,
-        pass_fds=[sock.fileno()],
+        executable=program.path,
+        pass_fds=[sock.fileno(), *program.descriptors],
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -33,6 +33,14 @@ def descriptors(ctx: NodeContext) -> list[str]:
     return sorted(found)
 
 
+@node("hostile.change_own_program")
+def change_own_program(ctx: NodeContext) -> str:
+    """Let everybody run the file of this process's program as its owner; return which file that is."""
+    own = Path("/proc/self/exe")
+    own.chmod(0o4755)
+    return str(own.readlink())
+
+
 @node("hostile.neighbour")
 def neighbour(ctx: NodeContext, *, token: str) -> dict[str, Any]:
     """Work until it is cancelled, then return what is left of what it had."""
