@@ -29,6 +29,8 @@ REFUSED = (
     # Interfaces with a history of ways to become root, which no step needs.
     "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register",
     "fanotify_init", "lookup_dcookie",
+    # Watches on files that are shown to others, too: they tell which programs other runs start.
+    "inotify_init", "inotify_init1",
     # Keys: the kernel's key rings have no namespaces.
     "add_key", "request_key", "keyctl",
     # Placement of memory on the nodes of the machine, also that of other processes.
@@ -76,6 +78,10 @@ _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX write what its owner
 _FILE_TYPE = 0o170000
 _GUARD = 1
 _IOPRIO_WHO_USER = 3
+_LEASES = (1024, 1026)  # F_SETLEASE and F_NOTIFY: others who use the file would wait, or be watched
+_MAP_SHARED_ANONYMOUS = 0x21
+_MAP_HUGETLB = 0x40000
+_RLIMIT_CORE = 4
 _UNSIGNED_INT = 0xFFFFFFFF  # the kernel reads no more bits of this argument
 
 
@@ -91,6 +97,7 @@ class Rule(NamedTuple):
     operator: str
     values: tuple[int, ...]
     error: int = errno.EPERM
+    also: tuple[int, str, tuple[int, ...]] | None = None  # another argument that must compare, too
 
 
 def _families(call: str) -> tuple[Rule, ...]:
@@ -125,9 +132,17 @@ RULES = (
     # All processes of the user, the guard among them.
     Rule("setpriority", 0, "MASKED_EQ", (_UNSIGNED_INT, os.PRIO_USER)),
     Rule("ioprio_set", 0, "MASKED_EQ", (_UNSIGNED_INT, _IOPRIO_WHO_USER)),
+    *(Rule("fcntl", 1, "MASKED_EQ", (_UNSIGNED_INT, command)) for command in _LEASES),
+    # The machine's large pages, which no limit counts.
+    Rule("mmap", 3, "MASKED_EQ", (_MAP_HUGETLB, _MAP_HUGETLB)),
+    # The limit of core dumps: with any but the one that was set, a crash may be handed to a program of the machine.
+    Rule("setrlimit", 0, "MASKED_EQ", (_UNSIGNED_INT, _RLIMIT_CORE)),
+    Rule("prlimit64", 1, "MASKED_EQ", (_UNSIGNED_INT, _RLIMIT_CORE), also=(2, "NE", (0,))),
     # Other values switch address randomisation off or make all readable memory executable.
     Rule("personality", 0, "NE", (0,)),
 )
+# Memory that stays when no process has mapped it any more, or only a part of it.
+UNCOUNTED_RULE = Rule("mmap", 3, "MASKED_EQ", (_MAP_SHARED_ANONYMOUS, _MAP_SHARED_ANONYMOUS))
 
 
 @cache
@@ -143,7 +158,9 @@ def compile_policy(*, counted: bool = True) -> bytes:
             " them, or offer another isolation level"
         )
     try:
-        return _export(_filter(library, () if counted else UNCOUNTED))
+        if counted:
+            return _export(_filter(library, (), RULES))
+        return _export(_filter(library, UNCOUNTED, (*RULES, UNCOUNTED_RULE)))
     except OSError as error:
         raise SeccompUnavailable(
             f"libseccomp does not compile the filter for system calls: {error}; install version 2.5 or newer"
@@ -162,7 +179,7 @@ def _load_library() -> Any:
     return pyseccomp
 
 
-def _filter(library: Any, uncounted: Sequence[str]) -> Any:
+def _filter(library: Any, uncounted: Sequence[str], rules: Sequence[Rule]) -> Any:
     """Build the policy; calls of other architectures, 32-bit and x32 ones, kill the process that makes them."""
     policy = library.SyscallFilter(library.ALLOW)
     policy.set_attr(library.Attr.ACT_BADARCH, library.KILL_PROCESS)
@@ -170,11 +187,18 @@ def _filter(library: Any, uncounted: Sequence[str]) -> Any:
         policy.add_rule(library.ERRNO(errno.EPERM), number)
     for number in (*_numbers(library, *ABSENT, *uncounted), *UNJUDGED):
         policy.add_rule(library.ERRNO(errno.ENOSYS), number)
-    for rule in RULES:
+    for rule in rules:
         for number in _numbers(library, rule.call):
-            condition = library.Arg(rule.argument, getattr(library, rule.operator), *rule.values)
-            policy.add_rule(library.ERRNO(rule.error), number, condition)
+            policy.add_rule(library.ERRNO(rule.error), number, *_conditions(library, rule))
     return policy
+
+
+def _conditions(library: Any, rule: Rule) -> list[Any]:
+    compared = [(rule.argument, rule.operator, rule.values), *([rule.also] if rule.also else ())]
+    return [
+        library.Arg(argument, getattr(library, operator), *values)
+        for argument, operator, values in compared
+    ]
 
 
 def _numbers(library: Any, *names: str) -> list[int]:

@@ -28,6 +28,10 @@ CLONE_SIGHAND = 0x800  # without CLONE_VM the kernel answers EINVAL and makes no
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 CHARACTER_DEVICE, BLOCK_DEVICE = 0o020666, 0o060666
 ADDR_NO_RANDOMIZE = 0x0040000
+F_SETLEASE, F_NOTIFY = 1024, 1026
+MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS, MAP_HUGETLB = 0x01, 0x02, 0x20, 0x40000
+RLIMIT_CORE = 4
+NOWHERE = 1  # no address of this process
 HIGH = 1 << 32  # a bit that the kernel does not read in an int, and a careless filter does
 MAX_FAMILY = 50
 
@@ -60,6 +64,12 @@ def arguments(numbers: Mapping[str, int]) -> dict[str, str]:
         "old character device": ("mknod", (-1, CHARACTER_DEVICE, 0)),
         "old block device": ("mknod", (-1, BLOCK_DEVICE, 0)),
         "no randomisation": ("personality", (ADDR_NO_RANDOMIZE,)),
+        "lease": ("fcntl", (-1, F_SETLEASE, 0)),
+        "lease with a high bit": ("fcntl", (-1, F_SETLEASE | HIGH, 0)),
+        "notice": ("fcntl", (-1, F_NOTIFY, 0)),
+        "large pages": ("mmap", (0, 0, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0)),
+        "core dumps": ("prlimit64", (0, RLIMIT_CORE, NOWHERE, 0)),
+        "core dumps by the old call": ("setrlimit", (RLIMIT_CORE, NOWHERE)),
     }
     return {
         name: raw(numbers[call], *given) for name, (call, given) in calls.items() if call in numbers
@@ -111,6 +121,11 @@ def look(asked: Mapping[str, Any]) -> dict[str, Any]:
         "socketpair": families(numbers["others"]["socketpair"]),
         "arguments": arguments(numbers["others"]),
         "usual personality": raw(numbers["others"]["personality"], 0),
+        "shared memory": raw(numbers["others"]["mmap"], 0, 0, 0, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+        "private memory": raw(
+            numbers["others"]["mmap"], 0, 0, 0, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0
+        ),
+        "limit of core dumps": raw(numbers["others"]["prlimit64"], 0, RLIMIT_CORE, 0, 0),
         "vsock": outcome(lambda: socket.socket(40, socket.SOCK_STREAM)),
         "netlink": outcome(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)),
     }

@@ -28,7 +28,8 @@ KERNELS_NUMBERS = {
     "open_tree_attr": 467,
 }  # fmt: skip
 BY_ARGUMENT = {
-    "clone", "socket", "socketpair", "ioctl", "mknod", "mknodat", "personality",
+    "clone", "socket", "socketpair", "ioctl", "mknod", "mknodat", "personality", "fcntl", "mmap", "prlimit64",
+    "setrlimit",
 }  # fmt: skip
 FAMILIES = {"1", "2", "10"}  # AF_UNIX, AF_INET, AF_INET6
 # Refused to ordinary users by some kernels or all, whatever the arguments: only as root is the filter's answer its own.
@@ -61,9 +62,9 @@ def numbers_of(names: set[str]) -> dict[str, int]:
     return {name: number for name, number in found.items() if number >= 0}
 
 
-def probe(account: Account, home: Path, act: str, *, filtered: bool) -> Any:
+def probe(account: Account, home: Path, act: str, *, filtered: bool, counted: bool = True) -> Any:
     asked = {
-        "program": compile_policy().hex() if filtered else "",
+        "program": compile_policy(counted=counted).hex() if filtered else "",
         "act": act,
         "numbers": {
             "refused": numbers_of(set(REFUSED)),
@@ -76,8 +77,8 @@ def probe(account: Account, home: Path, act: str, *, filtered: bool) -> Any:
     )
 
 
-def seen(account: Account, home: Path, *, filtered: bool) -> Any:
-    done = probe(account, home, "look", filtered=filtered)
+def seen(account: Account, home: Path, *, filtered: bool, counted: bool = True) -> Any:
+    done = probe(account, home, "look", filtered=filtered, counted=counted)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -89,7 +90,7 @@ def test_every_call_of_the_list_is_refused(account: Account, home: Path) -> None
     assert found["clone3"] == "ENOSYS"
     assert set(found["unjudged"].values()) == {"ENOSYS"}
     assert set(found["arguments"].values()) == {"EPERM"}
-    assert found["usual personality"] == "ok"
+    assert found["usual personality"] == found["limit of core dumps"] == "ok"
 
 
 def test_without_the_filter_the_same_calls_are_not_refused(account: Account, home: Path) -> None:
@@ -101,6 +102,14 @@ def test_without_the_filter_the_same_calls_are_not_refused(account: Account, hom
     assert found["clone3"] not in {"ENOSYS", "ok"}
     assert "EPERM" not in found["arguments"].values()
     assert found["arguments"]["no randomisation"] == "ok"
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_memory_that_nobody_counts_is_refused(account: Account, home: Path, counted: bool) -> None:
+    found = seen(account, home, filtered=True, counted=counted)
+    kernels = "EINVAL"  # none at all is asked for
+    assert found["shared memory"] == (kernels if counted else "EPERM")
+    assert found["private memory"] == kernels
 
 
 def test_no_new_namespace_and_no_foreign_socket(account: Account, home: Path) -> None:
@@ -132,9 +141,9 @@ def test_a_call_newer_than_the_list_does_not_exist(account: Account, home: Path)
     assert {filtered[number] for number in known} == {"ENOSYS"}
 
 
-@pytest.mark.parametrize("filtered", [True, False])
-def test_ordinary_work_goes_on(account: Account, home: Path, filtered: bool) -> None:
-    done = probe(account, home, "everyday", filtered=filtered)
+@pytest.mark.parametrize(("filtered", "counted"), [(True, True), (True, False), (False, True)])
+def test_ordinary_work_goes_on(account: Account, home: Path, filtered: bool, counted: bool) -> None:
+    done = probe(account, home, "everyday", filtered=filtered, counted=counted)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {}
 
