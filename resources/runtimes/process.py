@@ -6,6 +6,7 @@ Guarantee: nothing is reused, and nothing weaker takes the place of a sandbox th
 Failure: a machine that cannot build one does not offer the level, and says why and what to do.
 """
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +37,7 @@ from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.level_facts import facts_of, late_facts
-from resources.runtimes.refusals import way_out
+from resources.runtimes.refusals import old_kernel, way_out
 from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
 from resources.runtimes.zygote import (
@@ -162,6 +163,8 @@ class ProcessBackend(RuntimeBackend):
             release_zygote(self._zygote, self)
 
     def _try(self) -> Availability:
+        if reason := old_kernel(os.uname().release):  # nothing that can be tried would show it
+            return Availability(ok=False, reason=reason)
         for _ in range(_TRIES):
             try:
                 compile_policy()

@@ -1,6 +1,8 @@
-"""resources.runtimes.process: when the level is tried again, and when not."""
+"""resources.runtimes.process: how the level is tried, when again, and when not at all."""
 
+import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,3 +47,11 @@ def test_what_the_kernel_refuses_is_not_tried_again(monkeypatch: pytest.MonkeyPa
     ok, reason, left = tried(monkeypatch, refused, DESCRIBED)
     assert (ok, left) == (False, 1)
     assert "procMount: Unmasked" in reason
+
+
+def test_an_old_kernel_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its set-up may well succeed, with a limit of processes that does not hold."""
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="5.10.0-28-amd64"))
+    ok, reason, left = tried(monkeypatch, DESCRIBED)
+    assert (ok, left) == (False, 1)
+    assert reason.startswith("the kernel '5.10.0-28-amd64' is too old: Linux 5.14")
