@@ -30,6 +30,7 @@ from tests.integration.resources.runtimes.conftest import (
 )
 from tests.integration.resources.runtimes.contract.test_remains import cgroups
 from tests.placements import ACME, a_placement
+from tests.requirements import give_up
 
 NODES = ("tests.nodes", "tests.integration.resources.runtimes.contract.nodes")
 SOURCE = Path(isolane.__file__).parent.parent
@@ -102,7 +103,7 @@ class Worker:
         """Open a runtime."""
         backend = self.backends[level]
         if reason := why_not(type(backend)):
-            pytest.skip(f"the level {level} is not available: {reason}")
+            give_up(f"the level {level} is not available: {reason}")
         runtime = backend.start(a_placement(tenant_id=tenant_id), identity=ACME)
         self._started.append(runtime)
         runtime.open()

@@ -25,7 +25,7 @@ from isolane.protocol import Run
 from isolane.results import StepResult
 from isolane.sandbox.spec import Wall
 from resources.runtimes.base import RunIdentity
-from resources.runtimes.process import ProcessBackend
+from resources.runtimes.process import ProcessBackend, ProcessRuntime
 from resources.runtimes.sandbox import ALL_WALLS
 from tests.placements import a_placement
 
@@ -48,6 +48,7 @@ BURNING_SECONDS = (
 LONG = 20.0
 ROOT = Path(__file__).parents[5]
 AT_ONCE = 4
+GUARD_AND_RUNNER = 2
 SECRET = "the platform's secret"
 TENANTS = {"acme": 1, "globex": 2}
 
@@ -85,6 +86,31 @@ class Sandboxes:
         finally:
             runtime.close(5)
         return _told(result) | {"cpu_seconds": runtime.usage.cpu_seconds, "frames": len(frames)}
+
+    def users(self, count: int) -> list[list[int]]:
+        """Return the users outside of all processes of so many sandboxes at the same time."""
+        with contextlib.ExitStack() as stack:
+            found = []
+            for number in range(count):
+                placement = a_placement(f"user {number}", tenant_id=TENANTS["acme"])
+                identity = RunIdentity(tenant="acme")
+                runtime = self._backend.start(placement, identity=identity, limits=LIMITS)
+                stack.callback(runtime.close, 5)
+                runtime.open()
+                runtime.run(
+                    _run("hostile.descriptors", {}, LONG),
+                    deadline=time.monotonic() + LONG,
+                    cancelled=threading.Event(),
+                    on_frame=lambda _: None,
+                )
+                assert isinstance(runtime, ProcessRuntime)
+                guard = psutil.Process(runtime._child.pid)
+                found.append([guard, *guard.children()])
+            assert all(len(processes) == GUARD_AND_RUNNER for processes in found)
+            return [
+                sorted({user for process in processes for user in process.uids()})
+                for processes in found
+            ]
 
     def attack(self, name: str) -> dict[str, Any]:
         """Attack, then let the other tenant run."""
@@ -213,6 +239,7 @@ def report(asked: dict[str, Any], home: Path) -> dict[str, Any]:
                 told = _attacked(sandboxes, asked, facts)
             finally:
                 told_by_neighbour = neighbour.end()
+            told |= {"user": os.geteuid(), "users": sandboxes.users(3)}
             left = _left(backend.zygote.pid)
             told |= {"heard": list(heard), "neighbour": told_by_neighbour, "left": left}
             weakened = {
