@@ -19,7 +19,10 @@ _WAYS_OUT = {
     " 'sysctl kernel.apparmor_restrict_unprivileged_userns=0'",
 }
 _MISSING = "this kernel is built without it, or a seccomp profile hides it, as some containers do"
-_OLDEST = (5, 14)  # from then on RLIMIT_NPROC counts the processes of a user namespace, not those of its user
+_OLDEST = (
+    5,
+    14,
+)  # from then on RLIMIT_NPROC counts the processes of a user namespace, not those of its user
 
 
 def way_out(error: SeccompUnavailable | SandboxRefused) -> str:
