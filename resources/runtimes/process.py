@@ -48,6 +48,9 @@ from resources.runtimes.zygote import (
     share_zygote,
 )
 
+# With which the level is tried, and nodes are described, unless the platform has others: all that a run may have.
+_TRIED = RunLimits(cpu=1.0, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+_TRIED_SECONDS = 3600.0  # of a run; the try itself has much less
 _TRIES = 2
 
 
@@ -65,8 +68,11 @@ class ProcessBackend(RuntimeBackend):
         tasks: Sequence[str] = (),
         paths: Sequence[str | Path] = (),
         hidden: Sequence[str | Path] = (),
+        limits: RunLimits = _TRIED,
     ) -> None:
+        """`limits`: those of most runs, with which the level is tried."""
         super().__init__(level=level)
+        self._limits = replace(limits, seconds=_TRIED_SECONDS)
         options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
         self._zygote = share_zygote(options, self)
         self._keepalive = KeepaliveTerm()
@@ -101,8 +107,8 @@ class ProcessBackend(RuntimeBackend):
         return (*facts_of(self.cgroups, landlock.abi()), *late_facts(self._zygote.late))
 
     def describe(self) -> NodeCatalogue:
-        """Ask a new runner for its catalogue."""
-        child = self._begin(UNLIMITED, slot=self._size)
+        """Ask a new runner with all limits for its catalogue."""
+        child = self._begin(self._limits, slot=self._size)
         try:
             return child.ask(Describe(), NodeCatalogue, START_TIMEOUT)
         finally:

@@ -2,12 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from isolane.limits import RunLimits
 from isolane.protocol import NodeCatalogue
 from isolane.sandbox.report import ExitReport
+from resources.runtimes import process
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.process import ProcessBackend
 from resources.runtimes.zygote import SandboxRefused
@@ -55,3 +59,33 @@ def test_an_old_kernel_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     ok, reason, left = tried(monkeypatch, DESCRIBED)
     assert (ok, left) == (False, 1)
     assert reason.startswith("the kernel '5.10.0-28-amd64' is too old: Linux 5.14")
+
+
+class Recorded:
+    """A sandbox that remembers its limits, and is never built."""
+
+    limits: RunLimits
+
+    def __init__(self, *, limits: RunLimits, **_: Any) -> None:
+        type(self).limits = limits
+
+    def ask(self, *_: object) -> NodeCatalogue:
+        """Answer at once."""
+        return DESCRIBED
+
+    def dispose(self) -> bool:
+        """Have nothing to end."""
+        return True
+
+
+def test_it_is_tried_with_every_limit_that_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the sized file system and the rlimits would be set for the first time in a run."""
+    monkeypatch.setattr(process, "SandboxRunner", Recorded)
+    for given, ram_mb in (({}, 512), ({"limits": RunLimits(ram_mb=64)}, 64)):
+        backend = ProcessBackend(level="process", size=1, **given)
+        assert backend.availability().ok
+        backend.stop()
+        assert Recorded.limits.ram_mb == ram_mb
+        if not given:
+            unset = [f.name for f in fields(RunLimits) if getattr(Recorded.limits, f.name) is None]
+            assert unset == []
