@@ -33,7 +33,11 @@ def facts_of(finding: CgroupFinding, landlock_abi: int) -> tuple[str, ...]:
 def late_facts(late: Sequence[LatePackage]) -> tuple[str, ...]:
     """Return the packages that each runner imports by itself, and what that costs."""
     return tuple(
-        f"{package.name} starts {package.threads} threads when it is imported, so each new runner imports it"
+        f"{package.name} starts {_threads(package.threads)} when it is imported, so each new runner imports it"
         f" by itself: {package.seconds * 1000:.0f} ms more"
         for package in late
     )
+
+
+def _threads(count: int) -> str:
+    return "a thread" if count == 1 else f"{count} threads"
