@@ -66,7 +66,7 @@ class Account:
                     return found
             except PermissionError:
                 continue
-        give_up("no interpreter is open to an ordinary user")
+        return give_up("no interpreter is open to an ordinary user")
 
     @contextmanager
     def home(self) -> Iterator[Path]:

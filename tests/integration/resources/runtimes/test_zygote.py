@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from resources.runtimes import zygote as zygotes
 from resources.runtimes.base import Runtime, RuntimeBackend, RuntimeStartError
 from resources.runtimes.cgroups.detection import find_cgroups
 from resources.runtimes.folder import PREFIX
-from resources.runtimes.process import ProcessBackend
+from resources.runtimes.process import ProcessBackend, ProcessRuntime
 from resources.runtimes.shared import SharedBackend
 from resources.runtimes.zygote import Zygote
 from tests.integration.resources.runtimes.conftest import (
@@ -168,6 +169,22 @@ def test_with_it_end_its_sandboxes_which_count_as_lost(
     assert worker.start("process").output("test.add", {"a": 1}) == 2
 
 
+def test_a_sandbox_ends_when_its_lifeline_does_though_zygote_and_worker_live(
+    worker: Worker, times: tuple[str, ...]
+) -> None:
+    driver = worker.start("process")
+    driver.output("contract.start_processes", {"child": times[0], "daemon": times[1]})
+    assert len(sleepers(*times)) == 2
+    runtime = driver.runtime
+    assert isinstance(runtime, ProcessRuntime)
+    runtime._child._lifeline.shutdown(socket.SHUT_WR)
+    wait_until(lambda: not runtime.alive)
+    assert sleepers(*times) == []
+    assert not is_gone(worker.pid)
+    runtime.close(5)
+    assert runtime.lost
+
+
 def test_without_it_shared_runners_go_on_and_are_used_again(
     worker: Worker, times: tuple[str, ...]
 ) -> None:
@@ -269,6 +286,9 @@ def test_a_package_that_starts_threads_is_imported_by_each_runner(
         (late,) = worker.zygote.late
         assert (late.name, late.threads) == ("package threaded", 1)
         assert late.seconds > 0
+        cost = f"so each new runner imports it by itself: {late.seconds * 1000:.0f} ms more"
+        told = f"package threaded starts a thread when it is imported, {cost}"
+        assert worker.backends["process"].facts()[-1] == told
         assert driver.output("threaded.is_alive") is True
         assert driver.output("test.add", {"a": 1}) == 2
         assert driver.runtime.close(5) == ()
@@ -287,6 +307,11 @@ def test_numpy_is_imported_once_and_works_after_the_fork(tmp_path: Path, level: 
         assert [one.output("numeric.sum", {"count": 4}) for one in drivers] == [14.0, 14.0]
         drawn = [number for driver in drivers for number in driver.output("numeric.draw")]
         assert len(set(drawn)) == 4
+
+
+def test_a_runner_never_collects_what_was_imported_before_the_fork(worker: Worker) -> None:
+    """A collection would write to the pages that all runners share."""
+    assert worker.start("shared").output("contract.frozen_objects") > 10_000
 
 
 # --- the worker
