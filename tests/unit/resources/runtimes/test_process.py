@@ -81,11 +81,14 @@ class Recorded:
 def test_it_is_tried_with_every_limit_that_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the sized file system and the rlimits would be set for the first time in a run."""
     monkeypatch.setattr(process, "SandboxRunner", Recorded)
-    for given, ram_mb in (({}, 512), ({"limits": RunLimits(ram_mb=64)}, 64)):
-        backend = ProcessBackend(level="process", size=1, **given)
-        assert backend.availability().ok
+    usual, given = (
+        ProcessBackend(level="process", size=1),
+        ProcessBackend(level="process", size=1, limits=RunLimits(ram_mb=64)),
+    )
+    assert usual.availability().ok
+    unset = [f.name for f in fields(RunLimits) if getattr(Recorded.limits, f.name) is None]
+    assert unset == []
+    assert given.availability().ok
+    assert Recorded.limits.ram_mb == 64
+    for backend in (usual, given):
         backend.stop()
-        assert Recorded.limits.ram_mb == ram_mb
-        if not given:
-            unset = [f.name for f in fields(RunLimits) if getattr(Recorded.limits, f.name) is None]
-            assert unset == []
