@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from resources.runtimes.process import ProcessBackend
 from tests.accounts import KINDS, ORDINARY, Account
+from tests.integration.resources.runtimes.conftest import why_not
+from tests.requirements import give_up
 
 MODULE = "tests.integration.resources.runtimes.process.obstructed"
 REASONS = {
@@ -29,6 +32,8 @@ def told_behind(obstacle: str, account: Account) -> Any:
 
 
 def check(obstacle: str, account: Account) -> None:
+    if reason := why_not(ProcessBackend):
+        give_up(f"this machine refuses it for another reason: {reason}")
     told = told_behind(obstacle, account)
     problem, way_out = REASONS[obstacle]
     assert not told["ok"]
