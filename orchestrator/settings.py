@@ -263,7 +263,7 @@ RUNTIMES = {
     },
     "process": {
         "BACKEND": "resources.runtimes.process.ProcessBackend",
-        "OPTIONS": _RUNTIME_OPTIONS,
+        "OPTIONS": {**_RUNTIME_OPTIONS, "limits": RUN_LIMITS},
     },
 }
 

@@ -6,6 +6,7 @@ Guarantee: nothing is reused, and nothing weaker takes the place of a sandbox th
 Failure: a machine that cannot build one does not offer the level, and says why and what to do.
 """
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,9 +35,10 @@ from resources.runtimes.base import (
 from resources.runtimes.cgroups.detection import CgroupFinding, find_cgroups
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
+from resources.runtimes.interpreter import zygote_program
 from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.level_facts import facts_of, late_facts
-from resources.runtimes.refusals import way_out
+from resources.runtimes.refusals import EXPOSED_PROGRAM, old_kernel, way_out
 from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
 from resources.runtimes.zygote import (
@@ -47,6 +49,9 @@ from resources.runtimes.zygote import (
     share_zygote,
 )
 
+# With which the level is tried, and nodes are described, unless the platform has others: all that a run may have.
+_TRIED = RunLimits(cpu=1.0, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+_TRIED_SECONDS = 3600.0  # of a run; the try itself has much less
 _TRIES = 2
 
 
@@ -64,8 +69,11 @@ class ProcessBackend(RuntimeBackend):
         tasks: Sequence[str] = (),
         paths: Sequence[str | Path] = (),
         hidden: Sequence[str | Path] = (),
+        limits: RunLimits = _TRIED,
     ) -> None:
+        """`limits`: those of most runs, with which the level is tried."""
         super().__init__(level=level)
+        self._limits = replace(limits, seconds=_TRIED_SECONDS)
         options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
         self._zygote = share_zygote(options, self)
         self._keepalive = KeepaliveTerm()
@@ -100,8 +108,8 @@ class ProcessBackend(RuntimeBackend):
         return (*facts_of(self.cgroups, landlock.abi()), *late_facts(self._zygote.late))
 
     def describe(self) -> NodeCatalogue:
-        """Ask a new runner for its catalogue."""
-        child = self._begin(UNLIMITED, slot=self._size)
+        """Ask a new runner with all limits for its catalogue."""
+        child = self._begin(self._limits, slot=self._size)
         try:
             return child.ask(Describe(), NodeCatalogue, START_TIMEOUT)
         finally:
@@ -162,6 +170,10 @@ class ProcessBackend(RuntimeBackend):
             release_zygote(self._zygote, self)
 
     def _try(self) -> Availability:
+        if reason := old_kernel(os.uname().release):  # nothing that can be tried would show it
+            return Availability(ok=False, reason=reason)
+        if not zygote_program().is_safe:
+            return Availability(ok=False, reason=EXPOSED_PROGRAM)
         for _ in range(_TRIES):
             try:
                 compile_policy()

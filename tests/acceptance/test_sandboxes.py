@@ -29,6 +29,7 @@ from tests.conftest import wipe
 from tests.customer import Customer
 from tests.factories import distrust
 from tests.plugin import HOME, PATHS, ROOT, SERVERS
+from tests.requirements import give_up
 from tests.waiting import wait_for
 from trials.sandboxes import cgroups, mounts, sandboxed
 
@@ -57,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def worker(database: None, process_level: Availability, folder: Path) -> Iterator[WorkerProcess]:
     """One for the whole module, with nodes that report on sandboxes; neither tenant is trusted."""
     if not process_level.ok:
-        pytest.skip(f"level process is not available here: {process_level.reason}")
+        give_up(f"level process is not available here: {process_level.reason}")
     for schema in ("acme", "globex"):
         distrust(tenant_by_schema(schema))
     with pytest.MonkeyPatch.context() as changed:

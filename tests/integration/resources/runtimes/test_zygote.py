@@ -6,6 +6,7 @@ import os
 import resource
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from resources.runtimes import zygote as zygotes
 from resources.runtimes.base import Runtime, RuntimeBackend, RuntimeStartError
 from resources.runtimes.cgroups.detection import find_cgroups
 from resources.runtimes.folder import PREFIX
-from resources.runtimes.process import ProcessBackend
+from resources.runtimes.process import ProcessBackend, ProcessRuntime
 from resources.runtimes.shared import SharedBackend
 from resources.runtimes.zygote import Zygote
 from tests.integration.resources.runtimes.conftest import (
@@ -34,6 +35,7 @@ from tests.integration.resources.runtimes.conftest import (
 )
 from tests.integration.resources.runtimes.contract.test_remains import cgroups
 from tests.placements import ACME, a_placement
+from tests.requirements import give_up
 
 NODES = ("tests.nodes", "tests.integration.resources.runtimes.contract.nodes")
 SOURCE = Path(isolane.__file__).parent.parent
@@ -136,7 +138,7 @@ class Worker:
         """Open a runtime."""
         backend = self.backends[level]
         if reason := why_not(type(backend)):
-            pytest.skip(f"the level {level} is not available: {reason}")
+            give_up(f"the level {level} is not available: {reason}")
         runtime = backend.start(a_placement(tenant_id=tenant_id), identity=ACME)
         self._started.append(runtime)
         runtime.open()
@@ -199,6 +201,22 @@ def test_with_it_end_its_sandboxes_which_count_as_lost(
     wait_until(lambda: not sleepers(*times))
     driver.runtime.close(5)
     assert worker.start("process").output("test.add", {"a": 1}) == 2
+
+
+def test_a_sandbox_ends_when_its_lifeline_does_though_zygote_and_worker_live(
+    worker: Worker, times: tuple[str, ...]
+) -> None:
+    driver = worker.start("process")
+    driver.output("contract.start_processes", {"child": times[0], "daemon": times[1]})
+    assert len(sleepers(*times)) == 2
+    runtime = driver.runtime
+    assert isinstance(runtime, ProcessRuntime)
+    runtime._child._lifeline.shutdown(socket.SHUT_WR)
+    wait_until(lambda: not runtime.alive)
+    assert sleepers(*times) == []
+    assert not is_gone(worker.pid)
+    runtime.close(5)
+    assert runtime.lost
 
 
 def test_without_it_shared_runners_go_on_and_are_used_again(
@@ -397,6 +415,11 @@ def test_numpy_is_imported_once_and_works_after_the_fork(tmp_path: Path, level: 
         assert [one.output("numeric.sum", {"count": 4}) for one in drivers] == [14.0, 14.0]
         drawn = [number for driver in drivers for number in driver.output("numeric.draw")]
         assert len(set(drawn)) == 4
+
+
+def test_a_runner_never_collects_what_was_imported_before_the_fork(worker: Worker) -> None:
+    """A collection would write to the pages that all runners share."""
+    assert worker.start("shared").output("contract.frozen_objects") > 10_000
 
 
 # --- the worker

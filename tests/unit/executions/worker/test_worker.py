@@ -1,8 +1,11 @@
 """The worker of a process: found by Celery's signals and tasks, drained by a number, ended in any state."""
 
+import contextlib
+import logging
 import threading
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,9 @@ from executions.worker import lifecycle, worker
 from executions.worker.boot import WorkerBoot
 from executions.worker.loops.lease import EXIT_FENCED
 from executions.worker.worker import WorkerProcess, current, is_worker, set_current
-from resources.runtimes.base import RuntimeBackend
+from isolane.protocol import NodeCatalogue
+from resources.runtimes.base import Availability, RuntimeBackend, RuntimeStartError
+from resources.runtimes.stub import StubBackend, succeeds
 
 
 @pytest.fixture
@@ -44,6 +49,50 @@ def test_what_was_never_registered_asks_no_server(
     process.shutdown()
 
     assert (stopped, asked) == (["shared"], [])
+
+
+class Refusing(StubBackend):
+    """A level that this machine cannot give."""
+
+    def availability(self) -> Availability:
+        """Refuse."""
+        return Availability(ok=False, reason="no namespaces (allow them)")
+
+    def describe(self) -> NodeCatalogue:
+        """Fail: nobody asks a level that is not offered."""
+        raise AssertionError(self.level)
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The rows of workers that were registered, without a database and loops."""
+    written: list[dict[str, Any]] = []
+    monkeypatch.setattr(worker, "platform_scope", contextlib.nullcontext)
+    monkeypatch.setattr(worker, "store_catalogue", lambda found: found)
+    monkeypatch.setattr(worker, "register", lambda **row: written.append(row))
+    monkeypatch.setattr(WorkerProcess, "_start_loops", lambda self: None)
+    return written
+
+
+def test_a_level_that_the_machine_refuses_is_logged_and_not_offered(
+    rows: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = StubBackend(level="shared", script={"a": succeeds(1)})
+    backends = {"process": Refusing(level="process", script={}), "shared": shared}
+    WorkerProcess(WorkerBoot(node_name="w@here", capacity=1, backends=backends)).register()
+    (row,) = rows
+    assert (row["levels"], row["catalogue"]) == (["shared"], shared.describe())
+    (line,) = [line for line in caplog.records if line.levelno == logging.WARNING]
+    assert (line.__dict__["event"], line.__dict__["level"]) == ("LEVEL_UNAVAILABLE", "process")
+    assert line.getMessage() == "level process is not offered: no namespaces (allow them)"
+
+
+def test_a_worker_without_any_level_is_not_registered(rows: list[dict[str, Any]]) -> None:
+    backends = {"process": Refusing(level="process", script={})}
+    process = WorkerProcess(WorkerBoot(node_name="w@here", capacity=1, backends=backends))
+    with pytest.raises(RuntimeStartError, match=r"process: no namespaces \(allow them\)"):
+        process.register()
+    assert rows == []
 
 
 def test_it_is_found_by_signals_and_tasks(process: WorkerProcess) -> None:

@@ -1,12 +1,19 @@
-"""resources.runtimes.process: when the level is tried again, and when not."""
+"""resources.runtimes.process: how the level is tried, when again, and when not at all."""
 
+import os
 from collections.abc import Iterator
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from isolane.limits import RunLimits
 from isolane.protocol import NodeCatalogue
 from isolane.sandbox.report import ExitReport
+from resources.runtimes import process
 from resources.runtimes.base import RuntimeStartError
+from resources.runtimes.interpreter import Program
 from resources.runtimes.process import ProcessBackend
 from resources.runtimes.zygote import SandboxRefused
 
@@ -45,3 +52,53 @@ def test_what_the_kernel_refuses_is_not_tried_again(monkeypatch: pytest.MonkeyPa
     ok, reason, left = tried(monkeypatch, refused, DESCRIBED)
     assert (ok, left) == (False, 1)
     assert "procMount: Unmasked" in reason
+
+
+def test_an_old_kernel_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its set-up may well succeed, with a limit of processes that does not hold."""
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="5.10.0-28-amd64"))
+    ok, reason, left = tried(monkeypatch, DESCRIBED)
+    assert (ok, left) == (False, 1)
+    assert reason.startswith("the kernel '5.10.0-28-amd64' is too old: Linux 5.14")
+
+
+class Recorded:
+    """A sandbox that remembers its limits, and is never built."""
+
+    limits: RunLimits
+
+    def __init__(self, *, limits: RunLimits, **_: Any) -> None:
+        type(self).limits = limits
+
+    def ask(self, *_: object) -> NodeCatalogue:
+        """Answer at once."""
+        return DESCRIBED
+
+    def dispose(self) -> bool:
+        """Have nothing to end."""
+        return True
+
+
+def test_it_is_tried_with_every_limit_that_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the sized file system and the rlimits would be set for the first time in a run."""
+    monkeypatch.setattr(process, "SandboxRunner", Recorded)
+    usual, given = (
+        ProcessBackend(level="process", size=1),
+        ProcessBackend(level="process", size=1, limits=RunLimits(ram_mb=64)),
+    )
+    assert usual.availability().ok
+    unset = [f.name for f in fields(RunLimits) if getattr(Recorded.limits, f.name) is None]
+    assert unset == []
+    assert given.availability().ok
+    assert Recorded.limits.ram_mb == 64
+    for backend in (usual, given):
+        backend.stop()
+
+
+def test_a_program_that_steps_could_change_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        process, "zygote_program", lambda: Program("/home/ada/python", is_safe=False)
+    )
+    ok, reason, left = tried(monkeypatch, DESCRIBED)
+    assert (ok, left) == (False, 1)
+    assert "a Python that belongs to root" in reason

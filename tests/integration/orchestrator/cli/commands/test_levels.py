@@ -1,6 +1,8 @@
 """`isolane levels` on this machine, with real runtimes."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +11,13 @@ from django.conf import LazySettings
 from orchestrator.cli.commands.levels import levels
 from resources.runtimes.base import Availability
 from resources.runtimes.process import ProcessBackend
+from tests.integration.resources.runtimes.conftest import why_not
+from tests.requirements import give_up
+
+THREADED = """
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
 
 
 def test_each_level_is_tried_and_described() -> None:
@@ -41,3 +50,17 @@ def test_the_reason_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_any_level_it_fails(settings: LazySettings) -> None:
     settings.RUNTIMES = {}
     assert CliRunner().invoke(levels).exit_code == 1
+
+
+def test_a_package_that_starts_threads_is_named_with_its_cost(
+    settings: LazySettings, tmp_path: Path
+) -> None:
+    if reason := why_not(ProcessBackend):
+        give_up(f"the level process is not available: {reason}")
+    (tmp_path / "threaded.py").write_text(THREADED)
+    tmp_path.chmod(0o755)  # a sandbox is another user's
+    options = {"size": 1, "packages": ["threaded"], "paths": [str(tmp_path)]}
+    settings.RUNTIMES = {"process": {**settings.RUNTIMES["process"], "OPTIONS": options}}
+    result = CliRunner().invoke(levels)
+    named = r"\n +package threaded starts 1 thread when it is imported, so each .* by itself: \d+ ms more\n"
+    assert re.search(named, result.stdout), result.stdout

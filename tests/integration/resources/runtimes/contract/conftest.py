@@ -13,6 +13,7 @@ from resources.runtimes.base import OnResource, RunIdentity, Runtime, RuntimeBac
 from tests.integration.resources.runtimes.conftest import PACKAGES, Driver, number_of, why_not
 from tests.integration.resources.runtimes.contract.levels import LEVELS
 from tests.placements import a_placement
+from tests.requirements import give_up
 
 TASKS = ["tests.nodes.tasks"]
 NODES = (*PACKAGES, "tests.integration.resources.runtimes.contract.nodes")
@@ -54,7 +55,7 @@ def backends() -> Iterator[dict[str, RuntimeBackend]]:
 def backend(level: str, backends: dict[str, RuntimeBackend]) -> RuntimeBackend:
     """The backend of this level, which other tests use as well; a level that the machine cannot give is skipped."""
     if reason := why_not(LEVELS[level].build):
-        pytest.skip(f"the level {level} is not available: {reason}")
+        give_up(f"the level {level} is not available: {reason}")
     if level not in backends:
         backends[level] = LEVELS[level].build(level=level, size=4, packages=NODES, tasks=TASKS)
     return backends[level]

@@ -1,6 +1,7 @@
 """Nodes that start, use and look for what the worker must find, end or hide."""
 
 import contextlib
+import gc
 import os
 import socket
 import subprocess
@@ -26,6 +27,12 @@ def start_processes(ctx: NodeContext, *, child: str, daemon: str, seconds: float
         time.sleep(0.005)
     ctx.progress(0.5, "started")
     time.sleep(seconds)
+
+
+@node("contract.frozen_objects")
+def frozen_objects(ctx: NodeContext) -> int:
+    """Return how many objects the garbage collector leaves alone."""
+    return gc.get_freeze_count()
 
 
 @node("contract.find_processes")

@@ -25,12 +25,14 @@ from isolane.protocol import Run
 from isolane.results import StepResult
 from isolane.sandbox.spec import Wall
 from resources.runtimes.base import RunIdentity
-from resources.runtimes.process import ProcessBackend
+from resources.runtimes.process import ProcessBackend, ProcessRuntime
 from resources.runtimes.sandbox import ALL_WALLS
 from tests.placements import a_placement
 
 NODES = "tests.integration.resources.runtimes.process.hostile_nodes"
 LIMITS = RunLimits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
+# Without its own mounts a sandbox would count the processes and files of the machine as its own.
+WEAKENED = replace(LIMITS, ram_mb=None)
 SPECIAL = {
     "ram_of_files": replace(LIMITS, disk_mb=1024),
     "burn_processor_time": replace(LIMITS, cpu=0.5, seconds=1.0),
@@ -48,6 +50,7 @@ BURNING_SECONDS = (
 LONG = 20.0
 ROOT = Path(__file__).parents[5]
 AT_ONCE = 4
+GUARD_AND_RUNNER = 2
 SECRET = "the platform's secret"
 TENANTS = {"acme": 1, "globex": 2}
 
@@ -85,6 +88,31 @@ class Sandboxes:
         finally:
             runtime.close(5)
         return _told(result) | {"cpu_seconds": runtime.usage.cpu_seconds, "frames": len(frames)}
+
+    def users(self, count: int) -> list[list[int]]:
+        """Return the users outside of all processes of so many sandboxes at the same time."""
+        with contextlib.ExitStack() as stack:
+            found = []
+            for number in range(count):
+                placement = a_placement(f"user {number}", tenant_id=TENANTS["acme"])
+                identity = RunIdentity(tenant="acme")
+                runtime = self._backend.start(placement, identity=identity, limits=LIMITS)
+                stack.callback(runtime.close, 5)
+                runtime.open()
+                runtime.run(
+                    _run("hostile.descriptors", {}, LONG),
+                    deadline=time.monotonic() + LONG,
+                    cancelled=threading.Event(),
+                    on_frame=lambda _: None,
+                )
+                assert isinstance(runtime, ProcessRuntime)
+                guard = psutil.Process(runtime._child.pid)
+                found.append([guard, *guard.children()])
+            assert all(len(processes) == GUARD_AND_RUNNER for processes in found)
+            return [
+                sorted({user for process in processes for user in process.uids()})
+                for processes in found
+            ]
 
     def attack(self, name: str) -> dict[str, Any]:
         """Attack, then let the other tenant run."""
@@ -213,6 +241,7 @@ def report(asked: dict[str, Any], home: Path) -> dict[str, Any]:
                 told = _attacked(sandboxes, asked, facts)
             finally:
                 told_by_neighbour = neighbour.end()
+            told |= {"user": os.geteuid(), "users": sandboxes.users(3)}
             left = _left(backend.zygote.pid)
             told |= {"heard": list(heard), "neighbour": told_by_neighbour, "left": left}
             weakened = {
@@ -234,10 +263,8 @@ def _attacked(sandboxes: Sandboxes, asked: dict[str, Any], facts: dict[str, Any]
 
 def _weakened(wall: str, names: list[str], facts: dict[str, Any], home: Path) -> dict[str, Any]:
     with _backend(ALL_WALLS - {Wall(wall)}, home / "nodes") as backend:
-        # Without its own mounts a sandbox would count the processes and files of the machine as its own.
-        limits = replace(LIMITS, ram_mb=None)
         parameters = {"names": names, "facts": facts}
-        return Sandboxes(backend).run("hostile.probe", parameters, limits=limits)
+        return Sandboxes(backend).run("hostile.probe", parameters, limits=WEAKENED)
 
 
 @contextlib.contextmanager
@@ -251,6 +278,7 @@ def _backend(standing: frozenset[Wall], nodes: Path) -> Iterator[ProcessBackend]
         packages=[NODES],
         paths=[nodes],
         hidden=[nodes / ".isolane"],
+        limits=LIMITS if standing == ALL_WALLS else WEAKENED,
     )
     try:
         found = backend.availability()

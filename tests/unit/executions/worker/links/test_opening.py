@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.db import OperationalError
@@ -12,6 +13,7 @@ from executions.worker.links import opening
 from executions.worker.links.context import OpenContext
 from executions.worker.links.opening import open_context
 from executions.worker.resources.granting import PlacementOver, ResourceNotGranted
+from isolane.limits import RunLimits
 from isolane.results import Code
 from resources.runtimes.base import RunIdentity, RuntimeStartError
 from resources.runtimes.stub import StubBackend, StubRuntime
@@ -69,6 +71,15 @@ def test_a_runtime_is_started_for_the_placement_and_opened(
     assert runtime.placement is context.placement
     assert runtime.identity == RunIdentity(tenant="acme", user_id="user:ann", request_id="r1")
     assert not context.lost
+
+
+def test_its_limits_are_the_runs_with_the_seconds_that_are_left(
+    boot: WorkerBoot, context: OpenContext
+) -> None:
+    context.run = replace(context.run, limits=RunLimits(cpu=0.5, seconds=900.0))
+    open_context(boot, context, 41.5)
+    (runtime,) = backend_of(boot).runtimes
+    assert runtime.limits == RunLimits(cpu=0.5, seconds=41.5)
 
 
 def test_the_second_link_finds_it_open(boot: WorkerBoot, context: OpenContext) -> None:
