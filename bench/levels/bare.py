@@ -29,6 +29,7 @@ from resources.runtimes.seccomp import compile_policy
 from resources.runtimes.zygote import Zygote, ZygoteOptions
 
 PARENTS = 2  # that fork: one for each worker of the platform
+SLOTS = 4  # of each worker
 FORKER = "bench.levels.forker"
 
 
@@ -65,7 +66,7 @@ class Bare(Contender):
 class Sandboxes(Bare):
     """Sandboxes with all that those of the level `process` have, and nothing of the platform."""
 
-    threads = PARENTS * 2
+    threads = PARENTS * SLOTS
 
     def prepare(self) -> None:
         """Start the zygotes."""
