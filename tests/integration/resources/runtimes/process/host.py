@@ -260,15 +260,17 @@ def _attacked(sandboxes: Sandboxes, asked: dict[str, Any], facts: dict[str, Any]
 
 
 def _weakened(wall: str, names: list[str], facts: dict[str, Any], home: Path) -> dict[str, Any]:
-    with _backend(ALL_WALLS - {Wall(wall)}, home / "nodes") as backend:
-        # Without its own mounts a sandbox would count the processes and files of the machine as its own.
-        limits = replace(LIMITS, ram_mb=None)
+    # Without its own mounts a sandbox would count the processes and files of the machine as its own.
+    limits = replace(LIMITS, ram_mb=None)
+    with _backend(ALL_WALLS - {Wall(wall)}, home / "nodes", limits) as backend:
         parameters = {"names": names, "facts": facts}
         return Sandboxes(backend).run("hostile.probe", parameters, limits=limits)
 
 
 @contextlib.contextmanager
-def _backend(standing: frozenset[Wall], nodes: Path) -> Iterator[ProcessBackend]:
+def _backend(
+    standing: frozenset[Wall], nodes: Path, limits: RunLimits = LIMITS
+) -> Iterator[ProcessBackend]:
     class Backend(ProcessBackend):
         walls = standing
 
@@ -278,6 +280,7 @@ def _backend(standing: frozenset[Wall], nodes: Path) -> Iterator[ProcessBackend]
         packages=[NODES],
         paths=[nodes],
         hidden=[nodes / ".isolane"],
+        limits=limits,
     )
     try:
         found = backend.availability()
