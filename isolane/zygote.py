@@ -278,7 +278,8 @@ def main() -> NoReturn:
     control.set_inheritable(False)
     set_dumpable(dumpable=False)
     if os.geteuid() == 0:
-        os.setgroups([])
+        with contextlib.suppress(PermissionError):  # root of a namespace that keeps the groups of its maker
+            os.setgroups([])
     drop_capabilities(keep=(CAP_SETGID, CAP_SETUID, CAP_SETPCAP))
     sys.path[:0] = options.path
     sources = node_sources(default_registry, packages=options.package, tasks=options.tasks)

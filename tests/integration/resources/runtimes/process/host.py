@@ -31,8 +31,6 @@ from tests.placements import a_placement
 
 NODES = "tests.integration.resources.runtimes.process.hostile_nodes"
 LIMITS = RunLimits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
-# Without its own mounts a sandbox would count the processes and files of the machine as its own.
-WEAKENED = replace(LIMITS, ram_mb=None)
 SPECIAL = {
     "ram_of_files": replace(LIMITS, disk_mb=1024),
     "burn_processor_time": replace(LIMITS, cpu=0.5, seconds=1.0),
@@ -262,13 +260,17 @@ def _attacked(sandboxes: Sandboxes, asked: dict[str, Any], facts: dict[str, Any]
 
 
 def _weakened(wall: str, names: list[str], facts: dict[str, Any], home: Path) -> dict[str, Any]:
-    with _backend(ALL_WALLS - {Wall(wall)}, home / "nodes") as backend:
+    # Without its own mounts a sandbox would count the processes and files of the machine as its own.
+    limits = replace(LIMITS, ram_mb=None)
+    with _backend(ALL_WALLS - {Wall(wall)}, home / "nodes", limits) as backend:
         parameters = {"names": names, "facts": facts}
-        return Sandboxes(backend).run("hostile.probe", parameters, limits=WEAKENED)
+        return Sandboxes(backend).run("hostile.probe", parameters, limits=limits)
 
 
 @contextlib.contextmanager
-def _backend(standing: frozenset[Wall], nodes: Path) -> Iterator[ProcessBackend]:
+def _backend(
+    standing: frozenset[Wall], nodes: Path, limits: RunLimits = LIMITS
+) -> Iterator[ProcessBackend]:
     class Backend(ProcessBackend):
         walls = standing
 
@@ -278,7 +280,7 @@ def _backend(standing: frozenset[Wall], nodes: Path) -> Iterator[ProcessBackend]
         packages=[NODES],
         paths=[nodes],
         hidden=[nodes / ".isolane"],
-        limits=LIMITS if standing == ALL_WALLS else WEAKENED,
+        limits=limits,
     )
     try:
         found = backend.availability()

@@ -57,9 +57,14 @@ OBSTACLES: dict[str, Callable[[], None]] = {"namespaces": forbid_namespaces, "pr
 def _run(backend: RuntimeBackend) -> str:
     """Run a step all the same; return its output, or why there is none."""
     try:
-        runtime = backend.start(a_placement(), identity=ACME)
+        return _output(backend)
     except RuntimeStartError as error:
         return str(error)
+
+
+def _output(backend: RuntimeBackend) -> str:
+    """Return it, or the message of the step; a sandbox that fails early raises."""
+    runtime = backend.start(a_placement(), identity=ACME)
     try:
         runtime.open()
         result = Driver(runtime).run("test.add", {"a": 1})
