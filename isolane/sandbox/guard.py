@@ -25,7 +25,7 @@ from isolane.privileges import drop_capabilities, set_dumpable
 from isolane.sandbox import landlock, seccomp
 from isolane.sandbox.clone import map_user
 from isolane.sandbox.loopback import bound_buffers, raise_loopback
-from isolane.sandbox.ram import used_ram_mb
+from isolane.sandbox.ram import inherited_kb, used_ram_mb
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.rlimits import apply_rlimits
 from isolane.sandbox.root import build_root, open_trees
@@ -57,6 +57,7 @@ class Guard:
         # Asked before the fork: in a new namespace nobody has an id until the map is written.
         self._user, self._group = os.geteuid(), os.getegid()
         self._joins = joins  # descriptors by which a process enters the run's cgroups
+        self._inherited_kb = 0
 
     def run(
         self,
@@ -76,6 +77,8 @@ class Guard:
                 drop_capabilities()  # the runner's, too: nothing below needs one
             set_parent_death_signal(signal.SIGKILL)  # again: a change of user clears it
             set_dumpable(dumpable=False)  # before there is a step that could look into this process
+            if self._spec.looks_at_ram:
+                self._inherited_kb = inherited_kb()
             runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
             if runner == 0:
                 self._become_runner()
@@ -147,7 +150,8 @@ class Guard:
                 os.read(wake, 4096)
 
     def _check_ram(self, runner: int) -> None:
-        if used_ram_mb(HOME) > (self._spec.limits.ram_mb or math.inf):
+        used = used_ram_mb(HOME, inherited_kb=self._inherited_kb)
+        if used > (self._spec.limits.ram_mb or math.inf):
             self._stop(runner, excess="RAM_EXCEEDED")
 
     def _newest_keepalive(self, runner: int, until: float) -> float:

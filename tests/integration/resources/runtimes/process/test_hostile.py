@@ -41,6 +41,8 @@ ENDS = {
     "ram_of_one_process": RAM,
     "ram_of_many_children": RAM,
     "ram_of_hidden_children": RAM,
+    "ram_shared_by_fork": RAM,
+    "ram_without_a_main_thread": RAM,
     "ram_shared": RAM,
     "ram_of_memfd": RAM,
     "ram_of_system_v": RAM,
