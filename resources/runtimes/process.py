@@ -36,8 +36,9 @@ from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.level_facts import facts_of, late_facts
+from resources.runtimes.outside_users import outside_user
 from resources.runtimes.refusals import way_out
-from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
+from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
 from resources.runtimes.zygote import (
     SandboxRefused,

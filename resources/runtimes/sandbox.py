@@ -8,7 +8,6 @@ Failure: an error while it is ended is logged, never raised; a cgroup that stays
 
 import base64
 import contextlib
-import os
 import signal
 import socket
 
@@ -131,16 +130,3 @@ class SandboxRunner(Runner):
             cpu_seconds=max(each.cpu_seconds for each in known),
             peak_ram_mb=max(each.peak_ram_mb for each in known),
         )
-
-
-# The worker chooses a user for each sandbox if it is root; an ordinary one has only its own.
-_FIRST_USER = 0x40000000
-_USERS_PER_WORKER = 1 << 8
-_WORKERS = 1 << 18
-
-
-def outside_user(slot: int) -> int | None:
-    """Return the user of a sandbox outside of it: one for each slot of each worker, none of the machine's."""
-    if os.geteuid() != 0:
-        return None
-    return _FIRST_USER + os.getpid() % _WORKERS * _USERS_PER_WORKER + slot % _USERS_PER_WORKER
