@@ -267,7 +267,7 @@ def main() -> NoReturn:
     sys.path[:0] = options.path
     sources = node_sources(default_registry, packages=options.package, tasks=options.tasks)
     versions = _preload(control, sources, options.late)
-    view = view_of(sys.path, list(sys.modules.values()), hidden=options.hide)
+    view = view_of(sys.path, sys.modules, hidden=options.hide)
     _close_folders()
     gc.collect()
     gc.freeze()

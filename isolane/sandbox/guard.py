@@ -92,6 +92,8 @@ class Guard:
         self._watch(runner)
 
     def _build(self, mapped: int) -> None:
+        if self._view.failure:
+            raise SetupError("view", 0, self._view.failure)
         set_dumpable(dumpable=True)
         if self._spec.outside is None:
             map_user("self", inside=INSIDE_ID, outside_user=self._user, outside_group=self._group)
