@@ -137,7 +137,8 @@ class Guard:
         poll.register(wake, select.POLLIN)
         look_at = time.monotonic() if self._spec.looks_at_ram else math.inf
         while True:
-            _sleep(poll, min(until, look_at) - time.monotonic())
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)  # before the look, so that what ends after it wakes us
             if (status := _reap(runner)) is not None:
                 self._stop(runner, status=status)
             until = self._newest_keepalive(runner, until)
@@ -148,8 +149,7 @@ class Guard:
             ):  # not at each death of a child, of which there may be many
                 self._check_ram(runner)
                 look_at = time.monotonic() + _RAM_SECONDS
-            with contextlib.suppress(BlockingIOError):
-                os.read(wake, 4096)
+            _sleep(poll, min(until, look_at) - time.monotonic())
 
     def _check_ram(self, runner: int) -> None:
         used = used_ram_mb(HOME, inherited_kb=self._inherited_kb)
