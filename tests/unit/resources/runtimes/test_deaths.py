@@ -43,9 +43,10 @@ def test_the_end_of_its_cpu_time_is_a_timeout(number: int, used: float, code: Co
     assert code_of(ExitReport(status=number, cpu_seconds=used)) is code
 
 
-def test_without_a_limit_of_cpu_time_a_kill_is_a_kill() -> None:
-    report = ExitReport(status=signal.SIGKILL, cpu_seconds=OUT_OF_TIME)
-    assert code_of(report, limits=RunLimits()) is None
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
+@pytest.mark.parametrize("limits", [RunLimits(), RunLimits(cpu=0.5), RunLimits(seconds=10.0)])
+def test_without_a_limit_of_cpu_time_a_signal_is_a_signal(number: int, limits: RunLimits) -> None:
+    assert code_of(ExitReport(status=number, cpu_seconds=OUT_OF_TIME), limits=limits) is None
 
 
 def test_an_exit_is_no_limit() -> None:
