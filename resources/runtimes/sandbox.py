@@ -86,9 +86,10 @@ class SandboxRunner(Runner):
 
     def excess(self) -> Code | None:
         """Return the code of a limit that a living or dead one has hit, as far as a cgroup tells."""
-        if self._group is not None:
+        group = self._group  # another thread may be ending it
+        if group is not None:
             with contextlib.suppress(OSError):
-                self._excess = self._group.excess()
+                self._excess = group.excess() or self._excess
         return self._excess
 
     def explain(self, code: Code) -> str:
@@ -119,7 +120,7 @@ class SandboxRunner(Runner):
             return
         group, self._group = self._group, None
         with reported("what a run used was not read"):
-            self._excess = self._excess or group.excess()
+            self._excess = group.excess() or self._excess
             self._used = group.usage()
         with reported("the cgroup of a run was not removed"):
             group.remove()
