@@ -7,6 +7,7 @@ Failure: a machine that cannot build one does not offer the level, and says why 
 """
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.level_facts import facts_of, late_facts
 from resources.runtimes.outside_users import outside_user
-from resources.runtimes.refusals import way_out
+from resources.runtimes.refusals import is_passing, way_out
 from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
 from resources.runtimes.zygote import (
@@ -49,6 +50,7 @@ from resources.runtimes.zygote import (
 )
 
 _TRIES = 2
+_PAUSES = (0.2, 1.0, 3.0)  # seconds
 
 
 class ProcessBackend(RuntimeBackend):
@@ -166,7 +168,7 @@ class ProcessBackend(RuntimeBackend):
         for _ in range(_TRIES):
             try:
                 compile_policy()
-                self.describe()
+                self._describe_patiently()
             except (SeccompUnavailable, SandboxRefused) as error:
                 return Availability(ok=False, reason=way_out(error))
             except RuntimeStartError as error:  # its zygote may have been killed at this moment
@@ -174,6 +176,17 @@ class ProcessBackend(RuntimeBackend):
             else:
                 return Availability(ok=True)
         return found
+
+    def _describe_patiently(self) -> NodeCatalogue:
+        """Ask again after a while if the machine has no process or memory to spare at the moment."""
+        for pause in _PAUSES:
+            try:
+                return self.describe()
+            except SandboxRefused as error:
+                if not is_passing(error):
+                    raise
+            time.sleep(pause)
+        return self.describe()
 
     @property
     def _counts_ram(self) -> bool:

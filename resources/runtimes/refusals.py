@@ -17,6 +17,8 @@ _WAYS_OUT = {
     "tmpfs": "mounting is forbidden in user namespaces, perhaps by AppArmor:"
     " 'sysctl kernel.apparmor_restrict_unprivileged_userns=0'",
 }
+_PASSING = (errno.EAGAIN, errno.ENOMEM)
+_FULL = "this machine, container or user has no more processes or memory for it: allow more, and restart the worker"
 _OLD_KERNEL = "the kernel is too old: Linux 5.14 or newer is needed"
 
 
@@ -27,5 +29,12 @@ def way_out(error: SeccompUnavailable | SandboxRefused) -> str:
     report = error.report
     if report.errno in (errno.ENOSYS, errno.EINVAL):
         return f"{error} ({_OLD_KERNEL})"
+    if is_passing(error):
+        return f"{error} ({_FULL})"
     hint = _WAYS_OUT.get(report.step)
     return f"{error} ({hint})" if hint else str(error)
+
+
+def is_passing(error: SandboxRefused) -> bool:
+    """Say whether the kernel may allow the same a moment later."""
+    return error.report.errno in _PASSING

@@ -1,11 +1,13 @@
 """resources.runtimes.process: when the level is tried again, and when not."""
 
+import errno
 from collections.abc import Iterator
 
 import pytest
 
 from isolane.protocol import NodeCatalogue
 from isolane.sandbox.report import ExitReport
+from resources.runtimes import process
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.process import ProcessBackend
 from resources.runtimes.zygote import SandboxRefused
@@ -45,3 +47,15 @@ def test_what_the_kernel_refuses_is_not_tried_again(monkeypatch: pytest.MonkeyPa
     ok, reason, left = tried(monkeypatch, refused, DESCRIBED)
     assert (ok, left) == (False, 1)
     assert "procMount: Unmasked" in reason
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_what_may_pass_is_tried_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(process, "_PAUSES", (0.0, 0.0))
+    full = SandboxRefused(ExitReport(step="namespaces", errno=number, reason="making them"))
+    assert tried(monkeypatch, full, full, DESCRIBED) == (True, "", 0)
+    ok, reason, left = tried(monkeypatch, full, full, full, DESCRIBED)
+    assert (ok, left) == (False, 1)
+    assert "no more processes or memory" in reason
