@@ -72,6 +72,7 @@ class Sandboxes:
     ) -> dict[str, Any]:
         """Return the result, and what the run used."""
         frames: list[Any] = []
+        began = time.monotonic()
         placement = a_placement(f"{tenant} {uses} {parameters}", tenant_id=TENANTS[tenant])
         runtime = self._backend.start(placement, identity=RunIdentity(tenant=tenant), limits=limits)
         try:
@@ -84,7 +85,11 @@ class Sandboxes:
             )
         finally:
             runtime.close(5)
-        return _told(result) | {"cpu_seconds": runtime.usage.cpu_seconds, "frames": len(frames)}
+        return _told(result) | {
+            "cpu_seconds": runtime.usage.cpu_seconds,
+            "seconds": time.monotonic() - began,
+            "frames": len(frames),
+        }
 
     def attack(self, name: str) -> dict[str, Any]:
         """Attack, then let the other tenant run."""
