@@ -140,11 +140,11 @@ def _once_told(act: Callable[[Callable[[], Any]], None]) -> int:
 
 
 def _wait_for(children: list[int]) -> None:
-    """Fail if one of them was killed, as most programs would."""
-    for pid in children:
-        _, status = os.waitpid(pid, 0)
+    """Fail as soon as one of them was killed, whichever it is, as most programs would."""
+    for _ in children:
+        pid, status = os.wait()
         if status:
-            raise RuntimeError(f"a child ended with {status}")
+            raise RuntimeError(f"child {pid} ended with {status}")
 
 
 def ram_shared() -> None:

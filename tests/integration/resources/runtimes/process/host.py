@@ -33,8 +33,8 @@ NODES = "tests.integration.resources.runtimes.process.hostile_nodes"
 LIMITS = RunLimits(ram_mb=96, processes=32, disk_mb=16, open_files=64, cpu=1.0, seconds=60.0)
 SPECIAL = {
     "ram_of_files": replace(LIMITS, disk_mb=1024),
-    "burn_processor_time": replace(LIMITS, cpu=0.5, seconds=1.0),
-    "burn_processor_time_and_ignore_the_signal": replace(LIMITS, cpu=0.5, seconds=1.0),
+    "burn_processor_time": replace(LIMITS, cpu=0.2, seconds=1.0),
+    "burn_processor_time_and_ignore_the_signal": replace(LIMITS, cpu=0.2, seconds=1.0),
 }
 SECONDS = {  # until the deadline, for attacks that only that ends
     "fork_bomb": 0.7,
