@@ -54,9 +54,7 @@ class View:
     links: dict[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()  # within a bind, and covered
     folders: tuple[str, ...] = ()  # that the root needs for all this, the outer ones first
-    readable: tuple[
-        str, ...
-    ] = ()  # all of it and the sandbox's own, without what is inside another one
+    readable: tuple[str, ...] = ()  # all of it and the sandbox's own, each path once
     failure: str = ""  # that kept it from being made
 
 
