@@ -26,7 +26,7 @@ class Bounds:
         return f"a {'whole ' if self.whole else ''}number from {self.least} to {self.most}"
 
 
-# By the names of isolane.limits.Limits. Below the least a Python runner cannot even start.
+# By the names of isolane.limits.RunLimits. Below the least a Python runner cannot even start.
 LIMIT_BOUNDS: Mapping[str, Bounds] = MappingProxyType(
     {
         "cpu": Bounds(0.1, 1024, whole=False),

@@ -34,16 +34,6 @@ class NodeSource(NamedTuple):
     load: Callable[[], dict[str, str]]
 
 
-def discover(
-    registry: NodeRegistry, *, packages: Sequence[str], tasks: Sequence[str]
-) -> dict[str, str]:
-    """Import all packages with nodes; return their versions, by name."""
-    versions: dict[str, str] = {}
-    for source in node_sources(registry, packages=packages, tasks=tasks):
-        versions |= source.load()
-    return versions
-
-
 def node_sources(
     registry: NodeRegistry, *, packages: Sequence[str], tasks: Sequence[str]
 ) -> list[NodeSource]:

@@ -278,13 +278,15 @@ def main() -> NoReturn:
     control.set_inheritable(False)
     set_dumpable(dumpable=False)
     if os.geteuid() == 0:
-        with contextlib.suppress(PermissionError):  # root of a namespace that keeps the groups of its maker
+        with contextlib.suppress(
+            PermissionError
+        ):  # root of a namespace that keeps the groups of its maker
             os.setgroups([])
     drop_capabilities(keep=(CAP_SETGID, CAP_SETUID, CAP_SETPCAP))
     sys.path[:0] = options.path
     sources = node_sources(default_registry, packages=options.package, tasks=options.tasks)
     versions = _preload(control, sources, options.late)
-    view = view_of(sys.path, list(sys.modules.values()), hidden=options.hide)
+    view = view_of(sys.path, sys.modules, hidden=options.hide)
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"versions": versions}).encode())

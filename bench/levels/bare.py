@@ -24,7 +24,8 @@ from orchestrator.env import PROJECT_ROOT
 from resources.runtimes.cgroups.detection import find_cgroups
 from resources.runtimes.forked_runtime import START_TIMEOUT
 from resources.runtimes.keepalive import KeepaliveTerm
-from resources.runtimes.sandbox import SandboxRunner, outside_user
+from resources.runtimes.outside_users import outside_user
+from resources.runtimes.sandbox import SandboxRunner
 from resources.runtimes.seccomp import compile_policy
 from resources.runtimes.zygote import Zygote, ZygoteOptions
 

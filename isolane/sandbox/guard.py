@@ -26,7 +26,7 @@ from isolane.privileges import drop_capabilities, set_dumpable
 from isolane.sandbox import landlock, seccomp
 from isolane.sandbox.clone import map_user
 from isolane.sandbox.loopback import bound_buffers, raise_loopback
-from isolane.sandbox.ram import used_ram_mb
+from isolane.sandbox.ram import inherited_kb, used_ram_mb
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.rlimits import apply_rlimits
 from isolane.sandbox.root import build_root, open_trees
@@ -58,6 +58,7 @@ class Guard:
         # Asked before the fork: in a new namespace nobody has an id until the map is written.
         self._user, self._group = os.geteuid(), os.getegid()
         self._joins = joins  # descriptors by which a process enters the run's cgroups
+        self._inherited_kb = 0
 
     def run(
         self,
@@ -77,6 +78,8 @@ class Guard:
                 drop_capabilities()  # the runner's, too: nothing below needs one
             set_parent_death_signal(signal.SIGKILL)  # again: a change of user clears it
             set_dumpable(dumpable=False)  # before there is a step that could look into this process
+            if self._spec.looks_at_ram:
+                self._inherited_kb = inherited_kb()
             runner = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
             if runner == 0:
                 self._become_runner()
@@ -90,6 +93,8 @@ class Guard:
         self._watch(runner)
 
     def _build(self, mapped: int) -> None:
+        if self._view.failure:
+            raise SetupError("view", 0, self._view.failure)
         set_dumpable(dumpable=True)
         if self._spec.outside is None:
             map_user("self", inside=INSIDE_ID, outside_user=self._user, outside_group=self._group)
@@ -133,7 +138,8 @@ class Guard:
         poll.register(wake, select.POLLIN)
         look_at = time.monotonic() if self._spec.looks_at_ram else math.inf
         while True:
-            _sleep(poll, min(until, look_at) - time.monotonic())
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)  # before the look, so that what ends after it wakes us
             if (status := _reap(runner)) is not None:
                 self._stop(runner, status=status)
             until = self._newest_keepalive(runner, until)
@@ -144,11 +150,11 @@ class Guard:
             ):  # not at each death of a child, of which there may be many
                 self._check_ram(runner)
                 look_at = time.monotonic() + _RAM_SECONDS
-            with contextlib.suppress(BlockingIOError):
-                os.read(wake, 4096)
+            _sleep(poll, min(until, look_at) - time.monotonic())
 
     def _check_ram(self, runner: int) -> None:
-        if used_ram_mb(HOME) > (self._spec.limits.ram_mb or math.inf):
+        used = used_ram_mb(HOME, inherited_kb=self._inherited_kb)
+        if used > (self._spec.limits.ram_mb or math.inf):
             self._stop(runner, excess="RAM_EXCEEDED")
 
     def _newest_keepalive(self, runner: int, until: float) -> float:

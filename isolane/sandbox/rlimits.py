@@ -13,9 +13,7 @@ from collections.abc import Collection
 from isolane.limits import RunLimits
 
 _MB = 1024 * 1024
-_BESIDE_MB = (
-    128  # the interpreter's own data, and stacks of threads, which are reserved and hardly used
-)
+_BESIDE_MB = 128  # stacks of threads and pools of allocators, which are reserved and hardly used
 _OWN_PROCESSES = 1  # the guard, which counts for the same user namespace
 
 
@@ -30,10 +28,17 @@ def apply_rlimits(limits: RunLimits, *, counted: Collection[str]) -> None:
         # Counted in the user namespace, which is this run's own.
         _set(resource.RLIMIT_NPROC, limits.processes + _OWN_PROCESSES)
     if limits.ram_mb is not None and "ram_mb" not in counted:
-        _set(resource.RLIMIT_DATA, (limits.ram_mb + _BESIDE_MB) * _MB)
+        # Beside what came with the zygote, which counts here though the run does not pay for it.
+        _set(resource.RLIMIT_DATA, present_data() + (limits.ram_mb + _BESIDE_MB) * _MB)
     if limits.cpu is not None and limits.seconds is not None and "cpu" not in counted:
         # SIGXCPU first, which tells why it ends, then SIGKILL for those that ignore it.
         _set(resource.RLIMIT_CPU, max(math.ceil(limits.cpu * limits.seconds), 1), beside=1)
+
+
+def present_data() -> int:
+    """Return the bytes that the kernel already counts for RLIMIT_DATA."""
+    with open("/proc/self/status", "rb") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith(b"VmData:")) * 1024
 
 
 def _set(which: int, value: int, *, beside: int = 0) -> None:

@@ -29,12 +29,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 class SetupError(Exception):
-    """One step of the set-up of a sandbox was refused by the kernel."""
+    """One step of the set-up of a sandbox failed, mostly because the kernel refused it."""
 
     def __init__(self, step: str, error: int, what: str = "") -> None:
         self.step = step
         self.errno = error
-        super().__init__(f"{what or step}: {os.strerror(error)}")
+        reason = f": {os.strerror(error)}" if error else ""  # 0 where the kernel was not asked
+        super().__init__(f"{what or step}{reason}")
 
 
 class _MountAttributes(ctypes.Structure):
@@ -52,11 +53,6 @@ def libc() -> ctypes.CDLL:
     return ctypes.PyDLL(None, use_errno=True)
 
 
-def machine_supported() -> bool:
-    """Say whether the numbers above are those of this machine."""
-    return platform.machine() in _PIVOT_ROOT
-
-
 def mount(kind: str, target: str, flags: int = 0, options: str = "") -> None:
     """Mount a new file system, such as tmpfs or proc."""
     done = libc().mount(
@@ -72,7 +68,7 @@ def make_private() -> None:
 
 
 def clone_tree(path: str) -> int:
-    """Return a descriptor of a detached copy of the mounts at this path, read-only, without devices and setuid."""
+    """Return a descriptor of a detached copy of the mounts at this path; `protect_tree` makes it read-only."""
     tree: int = libc().syscall(
         _OPEN_TREE,
         AT_FDCWD,

@@ -29,7 +29,7 @@ def failure_of(
 
 def _is_out_of_time(report: ExitReport, limits: RunLimits) -> bool:
     """Say whether a limit of CPU time ended the runner; one that ignores SIGXCPU is killed a second later."""
-    if limits.cpu is None or limits.seconds is None:
+    if limits.cpu is None or limits.seconds is None:  # then no such limit was set
         return False
     if report.exit_code != -signal.SIGKILL:
         return report.exit_code == -signal.SIGXCPU

@@ -8,6 +8,7 @@ Failure: a machine that cannot build one does not offer the level, and says why 
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,8 +39,9 @@ from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.interpreter import zygote_program
 from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.level_facts import facts_of, late_facts
-from resources.runtimes.refusals import EXPOSED_PROGRAM, old_kernel, way_out
-from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner, outside_user
+from resources.runtimes.outside_users import outside_user
+from resources.runtimes.refusals import EXPOSED_PROGRAM, is_passing, old_kernel, way_out
+from resources.runtimes.sandbox import ALL_WALLS, SandboxRunner
 from resources.runtimes.seccomp import SeccompUnavailable, compile_policy
 from resources.runtimes.zygote import (
     SandboxRefused,
@@ -53,6 +55,7 @@ from resources.runtimes.zygote import (
 _TRIED = RunLimits(cpu=1.0, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
 _TRIED_SECONDS = 3600.0  # of a run; the try itself has much less
 _TRIES = 2
+_PAUSES = (0.2, 1.0, 3.0)  # seconds
 
 
 class ProcessBackend(RuntimeBackend):
@@ -177,7 +180,7 @@ class ProcessBackend(RuntimeBackend):
         for _ in range(_TRIES):
             try:
                 compile_policy()
-                self.describe()
+                self._describe_patiently()
             except (SeccompUnavailable, SandboxRefused) as error:
                 return Availability(ok=False, reason=way_out(error))
             except RuntimeStartError as error:  # its zygote may have been killed at this moment
@@ -185,6 +188,17 @@ class ProcessBackend(RuntimeBackend):
             else:
                 return Availability(ok=True)
         return found
+
+    def _describe_patiently(self) -> NodeCatalogue:
+        """Ask again after a while if the machine has no process or memory to spare at the moment."""
+        for pause in _PAUSES:
+            try:
+                return self.describe()
+            except SandboxRefused as error:
+                if not is_passing(error):
+                    raise
+            time.sleep(pause)
+        return self.describe()
 
     @property
     def _counts_ram(self) -> bool:

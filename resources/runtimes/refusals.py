@@ -23,10 +23,10 @@ EXPOSED_PROGRAM = (
     " the worker with a Python that belongs to root, or as root)"
 )
 _MISSING = "this kernel is built without it, or a seccomp profile hides it, as some containers do"
-_OLDEST = (
-    5,
-    14,
-)  # from then on RLIMIT_NPROC counts the processes of a user namespace, not those of its user
+_PASSING = (errno.EAGAIN, errno.ENOMEM)
+_FULL = "this machine, container or user has no more processes or memory for it: allow more, and restart the worker"
+# From then on RLIMIT_NPROC counts the processes of a user namespace, not those of its user.
+_OLDEST = (5, 14)
 
 
 def way_out(error: SeccompUnavailable | SandboxRefused) -> str:
@@ -36,6 +36,8 @@ def way_out(error: SeccompUnavailable | SandboxRefused) -> str:
     report = error.report
     if report.errno in (errno.ENOSYS, errno.EINVAL):
         return f"{error} ({_MISSING})"
+    if is_passing(error):
+        return f"{error} ({_FULL})"
     hint = _WAYS_OUT.get(report.step)
     return f"{error} ({hint})" if hint else str(error)
 
@@ -56,3 +58,8 @@ def version_of(release: str) -> tuple[int, int] | None:
     """Return the first two numbers of a release; None if it does not begin with them."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", release, re.ASCII)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def is_passing(error: SandboxRefused) -> bool:
+    """Say whether the kernel may allow the same a moment later."""
+    return error.report.errno in _PASSING

@@ -8,7 +8,6 @@ Failure: an error while it is ended is logged, never raised; a cgroup that stays
 
 import base64
 import contextlib
-import os
 import signal
 import socket
 
@@ -87,9 +86,10 @@ class SandboxRunner(Runner):
 
     def excess(self) -> Code | None:
         """Return the code of a limit that a living or dead one has hit, as far as a cgroup tells."""
-        if self._group is not None:
+        group = self._group  # another thread may be ending it
+        if group is not None:
             with contextlib.suppress(OSError):
-                self._excess = self._group.excess()
+                self._excess = group.excess() or self._excess
         return self._excess
 
     def explain(self, code: Code) -> str:
@@ -120,7 +120,7 @@ class SandboxRunner(Runner):
             return
         group, self._group = self._group, None
         with reported("what a run used was not read"):
-            self._excess = self._excess or group.excess()
+            self._excess = group.excess() or self._excess
             self._used = group.usage()
         with reported("the cgroup of a run was not removed"):
             group.remove()
@@ -131,16 +131,3 @@ class SandboxRunner(Runner):
             cpu_seconds=max(each.cpu_seconds for each in known),
             peak_ram_mb=max(each.peak_ram_mb for each in known),
         )
-
-
-# The worker chooses a user for each sandbox if it is root; an ordinary one has only its own.
-_FIRST_USER = 0x40000000
-_USERS_PER_WORKER = 1 << 8
-_WORKERS = 1 << 18
-
-
-def outside_user(slot: int) -> int | None:
-    """Return the user of a sandbox outside of it: one for each slot of each worker, none of the machine's."""
-    if os.geteuid() != 0:
-        return None
-    return _FIRST_USER + os.getpid() % _WORKERS * _USERS_PER_WORKER + slot % _USERS_PER_WORKER

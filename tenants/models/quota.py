@@ -35,7 +35,7 @@ class Quota(HasRights, models.Model):
         help_text='Cost limits for a calendar month (UTC), such as {"tokens": 1000000}; empty for no limit.',
     )
 
-    # Limits of each run, by the names of isolane.limits.Limits; executions.selectors.active_run reads them.
+    # Limits of each run, by the names of isolane.limits.RunLimits; executions.selectors.active_run reads them.
     cpu = models.FloatField(
         null=True, blank=True, help_text=f"Processors that a run may use. {_DEFAULT}"
     )

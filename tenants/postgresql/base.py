@@ -281,7 +281,8 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # django-ten
         """Close, or give back to the pool."""
         self._asserted = None
         super().close()
-        if self.connection is None:
+        # In a transaction Django forgets a closed connection only at the end, and then without a word.
+        if self.connection is None or self.closed_in_transaction:
             self._leave_place()
 
     @async_unsafe

@@ -1,4 +1,4 @@
-"""CgroupFinding out whether and how this process can make cgroups.
+"""Finding out whether and how this process can make cgroups.
 
 Timing: some milliseconds, once when a worker starts.
 Model: sync; in v2 the process is moved into a leaf of its cgroup, so do it before starting others.

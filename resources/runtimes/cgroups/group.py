@@ -1,7 +1,7 @@
 """The group of one run: its limits, the way in, what it used, its end.
 
 Timing: making it takes some tenths of a millisecond; removing it too, at most half a second while processes end.
-Model: one thread uses it; `kill` is safe from any.
+Model: one thread uses it.
 Guarantee: the limits hold for all processes of the run together, from the moment they have joined.
 Failure: a limit that cannot be set raises OSError; a group that cannot be removed is swept later.
 """
@@ -15,7 +15,6 @@ from pathlib import Path
 from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from resources.runtimes.cgroups import directories, files
-from resources.runtimes.faults import reported
 
 MEGABYTE = 1 << 20
 PERIOD_US = 100_000  # in which a run may use its share of the processors; the kernel's default
@@ -56,12 +55,6 @@ class RunGroup(ABC):
     @abstractmethod
     def excess(self) -> Code | None:
         """Return the code of the limit that its processes have hit, if any."""
-
-    def kill(self) -> None:
-        """Kill all of its processes. Never raises."""
-        for directory in self._directories:
-            with reported(f"the processes of {directory} were not killed"):
-                directories.kill_members(directory)
 
     def remove(self) -> None:
         """Remove it when its processes have ended. Repeatable; never raises."""

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 import psycopg
 import pytest
-from django.db import InterfaceError, connection, connections, transaction
+from django.db import InterfaceError, OperationalError, connection, connections, transaction
 
 from executions.models import Blueprint
 from tenants.names import tenant_role
@@ -278,3 +278,16 @@ def test_one_that_is_lost_in_a_transaction_frees_its_place(
         with tenant_scope(globex):
             assert where()[1:] == inside(globex)
     assert all(not place.taken for place in DatabaseWrapper._all_kept["default"]._places)
+
+
+def test_one_that_is_lost_at_a_change_of_scope_in_a_transaction_frees_its_place_at_once(
+    acme: TenantRef, superuser: Server
+) -> None:
+    with pytest.raises(OperationalError), transaction.atomic(), tenant_scope(acme):
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [where().backend])
+        with platform_scope():
+            where()
+    assert connection.connection is None
+    assert not any(place.taken for place in places())
+    with tenant_scope(acme):
+        assert where()[1:] == inside(acme)

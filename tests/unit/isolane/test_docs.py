@@ -12,9 +12,10 @@ ROOT = Path(isolane.__file__).parent.parent
 BLOCK = re.compile(r"^```python\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TASKS = """
 from isolane.node import NodeRegistry
-from isolane.discovery import discover
+from isolane.discovery import node_sources
 registry = NodeRegistry()
-discover(registry, packages=["shop_nodes"], tasks=["billing"])
+for source in node_sources(registry, packages=["shop_nodes"], tasks=["billing"]):
+    source.load()
 vat, send = registry.get("task:billing.work.vat"), registry.get("task:billing.work.send_invoice")
 assert vat.call(None, vat.checked({"net": 100.0})) == 19.0
 assert send.call(None, send.checked({"number": 7})) == "sent 7"

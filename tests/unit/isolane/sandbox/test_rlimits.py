@@ -1,14 +1,17 @@
 """isolane.sandbox.rlimits: which of a run's limits the kernel keeps for each process."""
 
+import mmap
 import resource
 from collections.abc import Collection
 
 import pytest
 
 from isolane.limits import RunLimits
+from isolane.sandbox import rlimits
 from isolane.sandbox.rlimits import apply_rlimits
 
 MB = 1 << 20
+PRESENT_MB = 300  # that the zygote has
 LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=8, disk_mb=5, open_files=32, seconds=9.0)
 ALWAYS = {
     resource.RLIMIT_CORE: (0, 0),
@@ -25,6 +28,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Set:
     endless = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     monkeypatch.setattr(resource, "getrlimit", lambda which: given.get(which, endless))
     monkeypatch.setattr(resource, "setrlimit", given.__setitem__)
+    monkeypatch.setattr(rlimits, "present_data", lambda: PRESENT_MB * MB)
     return given
 
 
@@ -38,7 +42,7 @@ def test_where_nothing_else_counts_all_are_set(kernel: Set) -> None:
     assert kernel == ALWAYS | {
         resource.RLIMIT_NOFILE: (32, 32),
         resource.RLIMIT_NPROC: (9, 9),  # and the guard
-        resource.RLIMIT_DATA: ((64 + 128) * MB, (64 + 128) * MB),
+        resource.RLIMIT_DATA: ((300 + 64 + 128) * MB,) * 2,
         resource.RLIMIT_CPU: (5, 6),  # 4.5 seconds, and one to die of the second signal
     }
 
@@ -63,3 +67,9 @@ def test_a_stricter_limit_of_the_machine_stays(kernel: Set) -> None:
     kernel[resource.RLIMIT_NOFILE] = (16, 20)
     apply_rlimits(LIMITS, counted=())
     assert kernel[resource.RLIMIT_NOFILE] == (20, 20)
+
+
+def test_data_that_is_there_already_is_known() -> None:
+    before = rlimits.present_data()
+    with mmap.mmap(-1, 16 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+        assert 16 * MB <= rlimits.present_data() - before < 32 * MB

@@ -50,9 +50,9 @@ def test_it_names_the_limit() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
-def test_without_a_limit_of_cpu_time_a_signal_is_a_signal(number: int) -> None:
-    report = ExitReport(status=number, cpu_seconds=OUT_OF_TIME)
-    assert code_of(report, limits=RunLimits()) is None
+@pytest.mark.parametrize("limits", [RunLimits(), RunLimits(cpu=0.5), RunLimits(seconds=10.0)])
+def test_without_a_limit_of_cpu_time_a_signal_is_a_signal(number: int, limits: RunLimits) -> None:
+    assert code_of(ExitReport(status=number, cpu_seconds=OUT_OF_TIME), limits=limits) is None
 
 
 def test_an_exit_is_no_limit() -> None:

@@ -1,5 +1,6 @@
 """resources.runtimes.process: how the level is tried, when again, and when not at all."""
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import fields
@@ -102,3 +103,15 @@ def test_a_program_that_steps_could_change_is_not_used(monkeypatch: pytest.Monke
     ok, reason, left = tried(monkeypatch, DESCRIBED)
     assert (ok, left) == (False, 1)
     assert "a Python that belongs to root" in reason
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_what_may_pass_is_tried_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(process, "_PAUSES", (0.0, 0.0))
+    full = SandboxRefused(ExitReport(step="namespaces", errno=number, reason="making them"))
+    assert tried(monkeypatch, full, full, DESCRIBED) == (True, "", 0)
+    ok, reason, left = tried(monkeypatch, full, full, full, DESCRIBED)
+    assert (ok, left) == (False, 1)
+    assert "no more processes or memory" in reason

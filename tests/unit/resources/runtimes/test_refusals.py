@@ -19,6 +19,8 @@ from resources.runtimes.zygote import SandboxRefused
         ("tmpfs", errno.EACCES, "apparmor_restrict_unprivileged_userns"),
         ("namespaces", errno.EINVAL, "built without it"),
         ("other", errno.ENOSYS, "a seccomp profile"),
+        ("namespaces", errno.EAGAIN, "no more processes"),
+        ("tmpfs", errno.ENOMEM, "no more processes or memory"),
     ],
 )
 def test_a_refused_step_has_a_way_out(step: str, number: int, hint: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from isolane.limits import RunLimits
 from isolane.results import Code
 from resources.runtimes.cgroups import files
+from resources.runtimes.cgroups.directories import kill_members
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from tests.integration.resources.runtimes.cgroups.conftest import Start, directories_of
@@ -67,8 +68,14 @@ def group(cgroups: Cgroups) -> Iterator[RunGroup]:
     """A group that is ended with the test."""
     made = cgroups.create(LIMITS)
     yield made
-    made.kill()
+    kill(made)
     made.remove()
+
+
+def kill(group: RunGroup) -> None:
+    """Kill the processes of a group."""
+    for directory in directories_of(group):
+        kill_members(directory)
 
 
 def members(group: RunGroup) -> set[int]:
@@ -137,7 +144,7 @@ def test_kill_ends_all_processes_and_nothing_is_left(cgroups: Cgroups, start: St
     assert output_line(program) == "forked"
     found = members(group)
     assert len(found) == 7
-    group.kill()
+    kill(group)
     group.remove()
     assert not any(directory.exists() for directory in directories)
     # A process leaves its group a moment before it is a zombie.

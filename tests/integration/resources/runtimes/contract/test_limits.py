@@ -53,7 +53,7 @@ def test_what_an_earlier_run_used_is_not_counted_again(start: Start) -> None:
     second = start(limits=RunLimits(ram_mb=512, processes=64))
     Driver(second).output("test.identity")
     second.close(5)
-    assert second.usage.cpu_seconds < 0.17
+    assert second.usage.cpu_seconds < first.usage.cpu_seconds  # with that it would be more
     assert second.usage.peak_ram_mb < first.usage.peak_ram_mb - 30
 
 

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import mmap
 import os
+import platform
 import signal
 import socket
 import struct
@@ -22,6 +23,7 @@ HOME = Path("/tmp")
 CHUNKS = 2000  # MB: more than any limit, and an end where there is none
 PR_SET_DUMPABLE = 4
 IPC_CREAT, SHM_MODE = 0o1000, 0o600
+EXIT_THREAD = 93 if platform.machine() == "aarch64" else 60  # the number of the call
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _fork = os.fork  # noqa: TID251 - the attacker's
 
@@ -82,9 +84,8 @@ def ram_of_one_process() -> None:
         kept.append(bytearray(TOUCHED))  # type: ignore[arg-type]
 
 
-def _allocate(megabytes: int, *, pause: float = 0.0) -> None:
+def _allocate(megabytes: int) -> None:
     kept = [bytearray(TOUCHED) for _ in range(megabytes)]
-    time.sleep(pause)
     _forever()
     del kept
 
@@ -100,12 +101,51 @@ def ram_of_hidden_children() -> None:
     _wait_for([_in_child(lambda: _allocate(24)) for _ in range(16)])
 
 
+def ram_shared_by_fork() -> None:
+    """Allocate in children one after another, each of which then shares its pages with a copy of itself."""
+    _wait_for([_once_told(_allocate_and_copy) for _ in range(10)])
+
+
+def _allocate_and_copy(tell: Callable[[], Any]) -> None:
+    kept = [bytearray(TOUCHED) for _ in range(36)]
+    if _fork():
+        tell()
+    _forever()
+    del kept
+
+
+def ram_without_a_main_thread() -> None:
+    """Allocate in processes whose first thread has ended, which look dead from outside."""
+    _wait_for([_once_told(_allocate_beside) for _ in range(10)])
+
+
+def _allocate_beside(tell: Callable[[], Any]) -> None:
+    def allocate() -> None:
+        kept = [bytearray(TOUCHED) for _ in range(36)]
+        tell()
+        _forever_asleep()
+        del kept
+
+    threading.Thread(target=allocate, daemon=True).start()
+    _LIBC.syscall(EXIT_THREAD, 0)
+
+
+def _once_told(act: Callable[[Callable[[], Any]], None]) -> int:
+    """Start a child that does this; wait until it tells that it is done, or has ended."""
+    reading, writing = os.pipe()
+    pid = _in_child(lambda: act(lambda: os.write(writing, b"1")))
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
+    return pid
+
+
 def _wait_for(children: list[int]) -> None:
-    """Fail if one of them was killed, as most programs would."""
-    for pid in children:
-        _, status = os.waitpid(pid, 0)
+    """Fail as soon as one of them was killed, whichever it is, as most programs would."""
+    for _ in children:
+        pid, status = os.wait()
         if status:
-            raise RuntimeError(f"a child ended with {status}")
+            raise RuntimeError(f"child {pid} ended with {status}")
 
 
 def ram_shared() -> None:
@@ -350,7 +390,8 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     function.__name__: function
     for function in (
         fork_bomb, fork_until_refused, program_bomb, thread_bomb, ram_of_one_process, ram_of_many_children,
-        ram_of_hidden_children, ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
+        ram_of_hidden_children, ram_shared_by_fork, ram_without_a_main_thread,
+        ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
         disk_files, disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream,
         replace_the_stream, send_a_descriptor, write_garbage, write_half_a_frame, burn_processor_time,
         burn_processor_time_and_ignore_the_signal,

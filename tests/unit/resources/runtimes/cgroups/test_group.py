@@ -11,6 +11,7 @@ from isolane.limits import RunLimits, Usage
 from isolane.results import Code
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.cgroups.detection import find_cgroups
+from resources.runtimes.cgroups.directories import kill_members
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from tests.unit.resources.runtimes.cgroups.kernel import Kernel
@@ -204,7 +205,8 @@ def test_v1_without_events_of_processes_tells_none(v1: Machine) -> None:
 
 
 def test_v2_kills_by_its_switch(v2: Machine) -> None:
-    v2.cgroups.create(LIMITS).kill()
+    v2.cgroups.create(LIMITS)
+    kill_members(v2.directories[0])
     assert v2.values("cgroup.kill") == ["1"]
 
 
