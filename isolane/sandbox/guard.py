@@ -32,7 +32,7 @@ from isolane.sandbox.rlimits import apply_rlimits
 from isolane.sandbox.root import build_root, open_trees
 from isolane.sandbox.spec import SandboxSpec, Wall
 from isolane.sandbox.syscalls import SetupError, set_parent_death_signal
-from isolane.sandbox.view import DEVICES, HOME, INSIDE_ID, View
+from isolane.sandbox.view import HOME, INSIDE_ID, View, devices
 
 KEEPALIVE = struct.Struct("d")  # the time (monotonic) until which the sandbox may live
 END_NOW = -math.inf  # as a keepalive: end, and report what was used
@@ -53,6 +53,7 @@ class Guard:
     ) -> None:
         self._spec = spec
         self._view = view
+        self._devices = devices(ram_is_counted="ram_mb" in spec.counted)
         self._program = program
         self._lifeline = lifeline
         # Asked before the fork: in a new namespace nobody has an id until the map is written.
@@ -102,7 +103,7 @@ class Guard:
             raise SetupError("uid_map", 0, "the zygote has not written the map of users")
         os.close(mapped)
         # As the user outside, who may enter the folders above; what is made afterwards is the user's inside.
-        trees = open_trees(self._view) if Wall.MOUNT in self._spec.walls else []
+        trees = open_trees(self._view, self._devices) if Wall.MOUNT in self._spec.walls else []
         os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
         os.setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
         if Wall.MOUNT in self._spec.walls:
@@ -125,7 +126,7 @@ class Guard:
         os.environ.update(HOME=HOME, TMPDIR=HOME)
         os.chdir(HOME)
         if Wall.LANDLOCK in spec.walls and landlock.abi() > 0:
-            landlock.restrict(read=self._view.readable, write=(HOME, *DEVICES))
+            landlock.restrict(read=self._view.readable, write=(HOME, *self._devices))
         if Wall.SECCOMP in spec.walls:
             seccomp.load(self._program)
 

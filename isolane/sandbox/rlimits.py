@@ -19,7 +19,8 @@ _OWN_PROCESSES = 1  # the guard, which counts for the same user namespace
 
 def apply_rlimits(limits: RunLimits, *, counted: Collection[str]) -> None:
     """Set the limits of this process. What a cgroup counts for the whole run is not limited here as well."""
-    _set(resource.RLIMIT_CORE, 0)
+    # Not 0: a program of the machine that takes core dumps is not started for 1 alone.
+    _set(resource.RLIMIT_CORE, 1)
     _set(resource.RLIMIT_MEMLOCK, 64 * 1024)
     _set(resource.RLIMIT_MSGQUEUE, 0)
     if limits.open_files is not None:

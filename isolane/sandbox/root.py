@@ -8,7 +8,7 @@ Failure: SetupError; the process ends, and its namespaces with it.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from isolane.sandbox.syscalls import (
@@ -24,7 +24,7 @@ from isolane.sandbox.syscalls import (
     pivot_here,
     protect_tree,
 )
-from isolane.sandbox.view import DEVICES, FILES, HOME, LINKS, View
+from isolane.sandbox.view import FILES, HOME, LINKS, View
 
 _BASE = "/usr"  # covered while the root is built; all that is bound is opened before
 _ROOT_OPTIONS = "size=1m,nr_inodes=4k,mode=755"
@@ -40,12 +40,12 @@ class Tree(NamedTuple):
     is_folder: bool
 
 
-def open_trees(view: View) -> list[Tree]:
+def open_trees(view: View, devices: Sequence[str]) -> list[Tree]:
     """Open all that will be bound, as the user who may still see it."""
     make_private()
     found = []
-    for path in (*view.binds, *DEVICES):
-        is_device = path in DEVICES
+    for path in (*view.binds, *devices):
+        is_device = path in devices
         if is_device and not os.path.exists(path):
             continue
         tree = clone_tree(path)

@@ -29,7 +29,8 @@ _SETTINGS = (
     "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust",
 )  # fmt: skip
 _OWN = ("/proc", "/dev", "/etc")  # of the sandbox itself, beside its home
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_ZERO = "/dev/zero"
+DEVICES = ("/dev/null", _ZERO, "/dev/full", "/dev/random", "/dev/urandom")
 LINKS = {
     "/dev/fd": "/proc/self/fd",
     "/dev/stdin": "/proc/self/fd/0",
@@ -44,6 +45,11 @@ FILES = {
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "/etc/resolv.conf": "",
 }
+
+
+def devices(*, ram_is_counted: bool) -> tuple[str, ...]:
+    """Return the devices that are shown; memory of /dev/zero can be shared, and only a cgroup counts all of it."""
+    return DEVICES if ram_is_counted else tuple(path for path in DEVICES if path != _ZERO)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

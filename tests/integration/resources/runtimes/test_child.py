@@ -1,15 +1,16 @@
 """resources.runtimes.child: what a runner inherits, and what is left of it."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from resources.runtimes import zygote as zygotes
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.child import RunnerProcess
+from resources.runtimes.interpreter import Program
 from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import Zygote, ZygoteOptions
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
@@ -43,7 +44,7 @@ def zygote() -> Iterator[Zygote]:
 def test_a_runner_that_cannot_be_started_is_an_error(
     zygote: Zygote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(zygotes, "zygote_program", lambda: Program("/nowhere/python"))
     with pytest.raises(RuntimeStartError, match="/nowhere/python"):
         RunnerProcess(zygote=zygote, watchdog=Watchdog())
 

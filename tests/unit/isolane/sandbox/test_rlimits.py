@@ -14,7 +14,7 @@ MB = 1 << 20
 PRESENT_MB = 300  # that the zygote has
 LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=8, disk_mb=5, open_files=32, seconds=9.0)
 ALWAYS = {
-    resource.RLIMIT_CORE: (0, 0),
+    resource.RLIMIT_CORE: (1, 1),
     resource.RLIMIT_MEMLOCK: (64 << 10, 64 << 10),
     resource.RLIMIT_MSGQUEUE: (0, 0),
 }

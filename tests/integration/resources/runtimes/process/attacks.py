@@ -153,6 +153,12 @@ def ram_shared() -> None:
     _fill(mmap.mmap(-1, CHUNKS * MB))
 
 
+def ram_of_a_device() -> None:
+    """Write to memory that belongs to no process."""
+    with Path("/dev/zero").open("r+b") as zero:
+        _fill(mmap.mmap(zero.fileno(), CHUNKS * MB))
+
+
 def _fill(area: Any) -> None:
     for index in range(CHUNKS):
         area[index * MB : (index + 1) * MB] = TOUCHED
@@ -391,7 +397,7 @@ ATTACKS: dict[str, Callable[[], Any]] = {
     for function in (
         fork_bomb, fork_until_refused, program_bomb, thread_bomb, ram_of_one_process, ram_of_many_children,
         ram_of_hidden_children, ram_shared_by_fork, ram_without_a_main_thread,
-        ram_shared, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
+        ram_shared, ram_of_a_device, ram_of_memfd, ram_of_system_v, ram_of_files, ram_of_sockets, disk_bytes,
         disk_files, disk_folders, leave, leave_as_if_well, kill_itself, crash, stop_itself, close_the_stream,
         replace_the_stream, send_a_descriptor, write_garbage, write_half_a_frame, burn_processor_time,
         burn_processor_time_and_ignore_the_signal,

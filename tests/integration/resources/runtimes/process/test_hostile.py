@@ -49,6 +49,7 @@ ENDS = {
     "ram_shared_by_fork": RAM,
     "ram_without_a_main_thread": RAM,
     "ram_shared": RAM,
+    "ram_of_a_device": RAM,
     "ram_of_memfd": RAM,
     "ram_of_system_v": RAM,
     "ram_of_files": RAM,
@@ -72,6 +73,7 @@ ENDS = {
 # Where no cgroup counts, such memory is refused, and each process has its time.
 ENDS_WITHOUT_CGROUP = {
     "ram_shared": REFUSED,
+    "ram_of_a_device": REFUSED,
     "ram_of_memfd": REFUSED,
     "ram_of_system_v": REFUSED,
     "burn_processor_time": PROCESSOR,

@@ -1,7 +1,9 @@
 """resources.runtimes.shared: runners that are used again, the pool around them, and how they end."""
 
+import errno
 import os
 import signal
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
 from resources.runtimes import idle, pool
-from resources.runtimes.base import RunIdentity
+from resources.runtimes.base import RunIdentity, RuntimeStartError
 from resources.runtimes.child import end_descendants_of
 from resources.runtimes.shared import SharedBackend, SharedRuntime
 from tests.integration.resources.runtimes.conftest import (
@@ -253,3 +255,16 @@ def one_run(start: Start, *, tenant_id: str = "acme", keeps_mb: int = 0) -> int:
     Driver(runtime).output("restless.keep", {"megabytes": keeps_mb})
     assert runtime.close(5) == ()
     return runtime.pid
+
+
+def test_a_start_that_the_machine_refuses_is_said_to_be_one(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: str) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "mkdtemp", fail)
+        with pytest.raises(RuntimeStartError, match=r"cannot be started: .*No space left"):
+            start()
+    assert Driver(start()).output("test.add", {"a": 1}) == 2
