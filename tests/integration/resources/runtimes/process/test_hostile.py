@@ -174,7 +174,8 @@ def test_a_run_gets_no_more_processor_time_than_its_share(report: Any) -> None:
     if report["counted"]:
         assert 0.2 < used < 1.2  # 0.5 cores for 1.6 seconds, and the kernel counts in slices
     else:
-        assert 1.0 <= used < 3.0  # a second for each of two processes
+        # A second for each of two processes, and as much again until they are killed if the signal comes late.
+        assert 1.0 <= used < 5.0
 
 
 @pytest.mark.parametrize(
