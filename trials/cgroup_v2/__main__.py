@@ -18,7 +18,13 @@ from trials.cgroup_v2.mirror import NoMirrorError, mirror_of
 from trials.cgroup_v2.outcome import Outcome, outcome_of
 from trials.output import progress
 
-SELECT = ("tests/integration/resources/runtimes/cgroups",)
+_RUNTIMES = "tests/integration/resources/runtimes"
+# The cgroups by themselves, then real sandboxes in them.
+SELECT = (
+    f"{_RUNTIMES}/cgroups",
+    f"{_RUNTIMES}/contract/test_limits.py",
+    f"{_RUNTIMES}/process",
+)
 
 
 @click.command()
