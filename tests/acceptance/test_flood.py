@@ -94,7 +94,7 @@ def test_a_namespace_that_a_descriptor_keeps_is_found(tmp_path: Path) -> None:
 def test_a_namespace_that_a_worker_keeps_is_found_even_if_no_look_has_seen_it(
     tmp_path: Path,
 ) -> None:
-    keeps = "import os, time; os.open('/proc/%d/ns/user', os.O_RDONLY); print(); time.sleep(60)"
+    keeps = "import os, time; os.open('/proc/%d/ns/user', os.O_RDONLY); print(flush=True); time.sleep(60)"
     looker, unshare = Machine(tmp_path), ["unshare", "--user", "--kill-child", "sleep", "60"]
     with subprocess.Popen(unshare) as sandbox:
         wait_for(lambda: namespaces_of(sandbox.pid) - namespaces_of(os.getpid()), "the namespace")

@@ -56,11 +56,10 @@ class Machine:
             yield f"process {pid} in {sorted(own)}"
 
     def _sandboxes(self) -> Iterator[tuple[int, set[str]]]:
-        """Find guards, without which the kernel lets no process of their namespaces live."""
+        """Find guards, without which no process of their sandboxes lives, and their namespaces if they may be known."""
         for process in self._processes():
-            own = namespaces_of(process.pid) - self._own
-            if own and _is_first(process.pid):
-                yield process.pid, own
+            if _is_first(process.pid):
+                yield process.pid, namespaces_of(process.pid) - self._own
 
     def _left_namespaces(self, workers: Collection[int]) -> Iterator[str]:
         """Find what keeps a namespace though no guard lives in it."""
@@ -98,12 +97,12 @@ def _below(workers: Collection[int]) -> Iterator[int]:
 
 
 def _is_first(pid: int) -> bool:
-    """Say whether it is process 1 of its own namespace."""
+    """Say whether it is process 1 of a namespace below this process's own; every user may know that."""
     with contextlib.suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        return (
-            "\nNSpid:" in status and status.split("\nNSpid:")[1].splitlines()[0].split()[-1] == "1"
-        )
+        _, found, behind = status.partition("\nNSpid:")
+        numbers = behind.partition("\n")[0].split()
+        return bool(found) and len(numbers) > 1 and numbers[-1] == "1"
     return False
 
 
