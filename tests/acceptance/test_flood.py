@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenants.scope import TenantRef
+from tests.accounts import KINDS, Account
 from tests.factories import set_quota
 from tests.plugin import ROOT
 from tests.waiting import wait_for
@@ -109,3 +110,13 @@ def test_a_namespace_that_a_worker_keeps_is_found_even_if_no_look_has_seen_it(
             worker.kill()
     assert len(found) == 1
     assert found[0].startswith(f"namespace {named} kept by /proc/{worker.pid}/fd/")
+
+
+def test_a_process_that_hides_itself_knows_its_own_namespaces() -> None:
+    program = (
+        "import os; from isolane.privileges import set_dumpable; set_dumpable(dumpable=False);"
+        "from trials.flood.namespaces import namespaces_of; print(len(namespaces_of(os.getpid())))"
+    )
+    account = Account.of(KINDS[1]) if os.geteuid() == 0 else Account.of(KINDS[0])
+    done = account.python(account.interpreter(), "-c", program)
+    assert int(done.stdout) == len(namespaces_of(os.getpid())), done.stderr

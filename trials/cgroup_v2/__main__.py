@@ -19,11 +19,12 @@ from trials.cgroup_v2.outcome import Outcome, outcome_of
 from trials.output import progress
 
 _RUNTIMES = "tests/integration/resources/runtimes"
-# The cgroups by themselves, then real sandboxes in them.
+# The cgroups by themselves, real sandboxes in them, and a worker that runs very many.
 SELECT = (
     f"{_RUNTIMES}/cgroups",
-    f"{_RUNTIMES}/contract/test_limits.py",
+    f"{_RUNTIMES}/contract",
     f"{_RUNTIMES}/process",
+    "tests/acceptance/test_flood.py",
 )
 
 

@@ -11,13 +11,15 @@ only the kernel knows: a descriptor that is under way in a socket, a socket that
 import contextlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 KINDS = ("mnt", "pid", "net", "ipc", "uts", "user", "cgroup", "time")
+_INSIDE = (*KINDS, "pid_for_children", "time_for_children")
 _NAME = re.compile(rf"(?:{'|'.join(KINDS)}):\[\d+\]")
 _PROC = Path("/proc")
+Link = tuple[str, str]  # a namespace, and the path of a link to it
 
 
 class Keeper(NamedTuple):
@@ -35,7 +37,7 @@ class Keeper(NamedTuple):
 
 def namespaces_of(pid: int) -> set[str]:
     """Return the namespaces that a process is in; none if it has ended, or may not be inspected."""
-    return {namespace for namespace, _ in _links(_PROC / str(pid) / "ns")}
+    return {namespace for namespace, _ in _own(_PROC / str(pid) / "ns")}
 
 
 def keepers() -> list[Keeper]:
@@ -43,10 +45,10 @@ def keepers() -> list[Keeper]:
     found = []
     for process in _PROC.glob("[0-9]*"):
         pid, is_zombie = int(process.name), _is_zombie(process)
-        for folder in (process / "ns", *process.glob("task/*/ns"), process / "fd"):
-            for namespace, path in _links(folder):
-                by = str(Path(path).relative_to(process))
-                found.append(Keeper(pid, namespace, by, is_zombie))
+        inside = [link for folder in _folders(process) for link in _own(folder)]
+        for namespace, path in (*inside, *_descriptors(process / "fd")):
+            by = str(Path(path).relative_to(process))
+            found.append(Keeper(pid, namespace, by, is_zombie))
     return found
 
 
@@ -83,11 +85,24 @@ def _is_zombie(process: Path) -> bool:
     return False
 
 
-def _links(folder: Path) -> Iterator[tuple[str, str]]:
-    """Return the namespaces that links in a folder lead to, with the links."""
+def _folders(process: Path) -> list[Path]:
+    return [process / "ns", *process.glob("task/*/ns")]
+
+
+def _own(folder: Path) -> Iterator[Link]:
+    # By their names: a process that hides itself may not even list its own.
+    return _links(f"{folder}/{name}" for name in _INSIDE)
+
+
+def _descriptors(folder: Path) -> Iterator[Link]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                target = os.readlink(entry.path)  # noqa: PTH115 - very many
-                if _NAME.fullmatch(target):
-                    yield target, entry.path
+        yield from _links(entry.path for entry in entries)
+
+
+def _links(paths: Iterable[str]) -> Iterator[Link]:
+    """Find the links that lead to namespaces."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            target = os.readlink(path)  # noqa: PTH115 - very many
+            if _NAME.fullmatch(target):
+                yield target, path
