@@ -20,6 +20,8 @@ ORDINARY = (
     4242  # not nobody's id, which the kernel also shows for users that a namespace does not have
 )
 KINDS = ("as we are", "ordinary user")
+_SECONDS = 100  # on a slow machine
+ONLY_ROOT = "only root can become another user, and we are an ordinary one"
 
 
 class Account:
@@ -37,7 +39,7 @@ class Account:
         if kind == "as we are":
             return cls(os.geteuid())
         if os.geteuid() != 0:
-            pytest.skip("only root can become another user, and we are an ordinary one")
+            pytest.skip(ONLY_ROOT)
         return cls(ORDINARY)
 
     def python(self, interpreter: str, *arguments: str, given: str = "", **environ: str) -> Any:
@@ -50,7 +52,7 @@ class Account:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=_SECONDS,
             start_new_session=True,
             **self._changes,
         )

@@ -64,6 +64,7 @@ class SandboxRunner(Runner):
             self._fork(zygote, request, self._group.join_fds() if self._group else ())
             undo.pop_all()
         self._used = Usage()
+        self._is_counted = False  # what it used was read from its cgroup
         self._excess: Code | None = None
 
     def keep_alive(self, until: float) -> None:
@@ -115,13 +116,22 @@ class SandboxRunner(Runner):
 
     def _ended(self) -> None:
         """Read what the cgroup counted, then remove it."""
+        if self._is_counted:
+            return
+        told = self._used_by_reports()
         if self._group is None or not self._is_over:
-            self._used = self._used_by_reports()
+            self._used = told
             return
         group, self._group = self._group, None
         with reported("what a run used was not read"):
             self._excess = group.excess() or self._excess
-            self._used = group.usage()
+            counted = group.usage()
+            # Reports count pages that are shared with the zygote, too: they are for what the group does not count.
+            self._used = Usage(
+                cpu_seconds=counted.cpu_seconds or told.cpu_seconds,
+                peak_ram_mb=counted.peak_ram_mb or told.peak_ram_mb,
+            )
+            self._is_counted = True
         with reported("the cgroup of a run was not removed"):
             group.remove()
 

@@ -1,6 +1,6 @@
 """`python -m trials.cgroup_v2`: run tests in a Debian with cgroup v2, in a systemd unit with `Delegate=yes`.
 
-Timing: two minutes and the tests; the processor is emulated, so they take longer than elsewhere.
+Timing: two minutes and the tests; the processor is emulated, so they take longer than elsewhere: six minutes or more.
 Model: sync, main thread.
 Guarantee: unless it is killed, it ends the machine and removes its directory.
 Failure: exit code 1 if a test failed or the guest gave no result, 2 if this machine lacks something.
@@ -18,7 +18,16 @@ from trials.cgroup_v2.mirror import NoMirrorError, mirror_of
 from trials.cgroup_v2.outcome import Outcome, outcome_of
 from trials.output import progress
 
-SELECT = ("tests/integration/resources/runtimes/cgroups",)
+_RUNTIMES = "tests/integration/resources/runtimes"
+# The cgroups by themselves, real sandboxes in them, and a worker that runs very many.
+SELECT = (
+    f"{_RUNTIMES}/cgroups",
+    f"{_RUNTIMES}/contract/test_limits.py",
+    f"{_RUNTIMES}/contract/test_endings.py",
+    f"{_RUNTIMES}/contract/test_remains.py",
+    f"{_RUNTIMES}/process",
+    "tests/acceptance/test_flood.py",
+)
 
 
 @click.command()

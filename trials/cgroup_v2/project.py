@@ -19,6 +19,7 @@ from trials.cgroup_v2 import disk
 from trials.cgroup_v2.system import PROJECT
 
 STATUS = "isolane-trial-status"  # begins the line with the result, at the end of a unit
+_TEST_SECONDS = 400  # for one test on an emulated processor, the start of the servers included
 _PACKAGES = "venv/lib/python3.11/site-packages"
 _VENV = "home = /usr/bin\ninclude-system-site-packages = false\nversion = 3.11\n"
 # Debian's Python is older than 3.11.3, and redis needs more there than the running interpreter may have.
@@ -50,7 +51,8 @@ def unit_text(user: str, select: Sequence[str]) -> str:
     That of root has a shell beside it, as a platform that is started as a whole has a supervisor.
     """
     group = f"/sys/fs/cgroup/system.slice/{_unit_name(user)}"
-    tests = f"{PROJECT}/venv/bin/python -m pytest -v -p no:cacheprovider -p no:randomly {shlex.join(select)}"
+    options = f"-v -p no:cacheprovider -p no:randomly --timeout={_TEST_SECONDS}"
+    tests = f"{PROJECT}/venv/bin/python -m pytest {options} {shlex.join(select)}"
     return f"""[Service]
 Type=oneshot
 User={user}

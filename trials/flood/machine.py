@@ -13,7 +13,9 @@ from pathlib import Path
 
 import psutil
 
-_KINDS = ("mnt", "pid", "net", "ipc", "uts", "user")
+from trials.flood import namespaces
+from trials.flood.namespaces import namespaces_of
+
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -22,19 +24,26 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._own = _namespaces(os.getpid())
+        self._own = namespaces_of(os.getpid())
         self._mounts = _mounts()
         self.guards: set[int] = set()  # that were seen
+        self.namespaces: set[str] = set()  # of theirs
 
     def look(self) -> int:
         """Note all sandboxes that live now, and return how many do."""
-        living = {pid for pid, _ in self._sandboxes()}
-        self.guards |= living
+        living = dict(self._sandboxes())
+        self.guards.update(living)
+        self.namespaces.update(*living.values())
         return len(living)
 
     def left(self, workers: Collection[int]) -> list[str]:
         """Return all that is left when no run is open; `workers` are all that ever were, also dead ones."""
-        return [*self._of_sandboxes(), *self._left_mounts(), *_cgroups(workers)]
+        return [
+            *self._of_sandboxes(),
+            *self._left_namespaces(workers),
+            *self._left_mounts(),
+            *_cgroups(workers),
+        ]
 
     def left_by_workers(self, logs: Collection[Path]) -> list[str]:
         """Return what is left when no worker lives: processes of the trial, and files beside the logs."""
@@ -43,15 +52,25 @@ class Machine:
         return found + [f"{_kind(path)} {path}" for path in files]
 
     def _of_sandboxes(self) -> Iterator[str]:
-        for pid, namespaces in self._sandboxes():
-            yield f"process {pid} in {sorted(namespaces)}"
+        for pid, own in self._sandboxes():
+            yield f"process {pid} in {sorted(own)}"
 
     def _sandboxes(self) -> Iterator[tuple[int, set[str]]]:
-        """Find guards, without which the kernel lets no process of their namespaces live."""
+        """Find guards, without which no process of their sandboxes lives, and their namespaces if they may be known."""
         for process in self._processes():
-            namespaces = _namespaces(process.pid) - self._own
-            if namespaces and _is_first(process.pid):
-                yield process.pid, namespaces
+            if _is_first(process.pid):
+                yield process.pid, namespaces_of(process.pid) - self._own
+
+    def _left_namespaces(self, workers: Collection[int]) -> Iterator[str]:
+        """Find what keeps a namespace though no guard lives in it."""
+        found = namespaces.left(
+            namespaces.keepers(),
+            machine=self._own,
+            noted=self.namespaces,
+            trial={*_below(workers), *(process.pid for process in self._processes())},
+        )
+        for keeper in found:
+            yield f"namespace {keeper.namespace} kept by /proc/{keeper.pid}/{keeper.by}"
 
     def _left_mounts(self) -> Iterator[str]:
         for line in _mounts() - self._mounts:
@@ -68,21 +87,22 @@ class Machine:
                 yield process
 
 
-def _namespaces(pid: int) -> set[str]:
-    found = set()
-    for kind in _KINDS:
-        with contextlib.suppress(OSError):
-            found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
-    return found
+def _below(workers: Collection[int]) -> Iterator[int]:
+    """Find the workers that live, and all below them. A worker is a child of this process, or its id is used again."""
+    for worker in psutil.Process().children():
+        if worker.pid in workers:
+            yield worker.pid
+            with contextlib.suppress(psutil.NoSuchProcess):
+                yield from (process.pid for process in worker.children(recursive=True))
 
 
 def _is_first(pid: int) -> bool:
-    """Say whether it is process 1 of its own namespace."""
+    """Say whether it is process 1 of a namespace below this process's own; every user may know that."""
     with contextlib.suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        return (
-            "\nNSpid:" in status and status.split("\nNSpid:")[1].splitlines()[0].split()[-1] == "1"
-        )
+        _, found, behind = status.partition("\nNSpid:")
+        numbers = behind.partition("\n")[0].split()
+        return bool(found) and len(numbers) > 1 and numbers[-1] == "1"
     return False
 
 

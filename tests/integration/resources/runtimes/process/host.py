@@ -24,7 +24,7 @@ from isolane.limits import RunLimits
 from isolane.protocol import Run
 from isolane.results import StepResult
 from isolane.sandbox.spec import Wall
-from resources.runtimes.base import RunIdentity
+from resources.runtimes.base import OnFrame, RunIdentity, Runtime
 from resources.runtimes.process import ProcessBackend, ProcessRuntime
 from resources.runtimes.sandbox import ALL_WALLS
 from tests.placements import a_placement
@@ -46,6 +46,7 @@ BURNING_SECONDS = (
     1.6  # where the run is slowed down; elsewhere it is ended when it has used its time
 )
 LONG = 20.0
+MOST_SECONDS = 100.0  # for all of it, on a slow machine
 ROOT = Path(__file__).parents[5]
 AT_ONCE = 4
 GUARD_AND_RUNNER = 2
@@ -78,12 +79,10 @@ class Sandboxes:
         runtime = self._backend.start(placement, identity=RunIdentity(tenant=tenant), limits=limits)
         try:
             runtime.open()
-            result = runtime.run(
-                _run(uses, parameters, seconds),
-                deadline=time.monotonic() + seconds,
-                cancelled=cancelled or threading.Event(),
-                on_frame=frames.append,
-            )
+            if seconds < LONG:  # the time for building the sandbox is not the attack's
+                _ended(runtime, _run("hostile.descriptors", {}, LONG))
+            run = _run(uses, parameters, seconds)
+            result = _ended(runtime, run, cancelled=cancelled, on_frame=frames.append)
         finally:
             runtime.close(5)
         return _told(result) | {
@@ -144,6 +143,21 @@ def _run(uses: str, parameters: dict[str, Any], seconds: float) -> Run:
         seed=7,
         timeout_s=seconds,
         idempotency_key="key",
+    )
+
+
+def _ended(
+    runtime: Runtime,
+    run: Run,
+    *,
+    cancelled: threading.Event | None = None,
+    on_frame: OnFrame = lambda _: None,
+) -> StepResult:
+    return runtime.run(
+        run,
+        deadline=time.monotonic() + run.timeout_s,
+        cancelled=cancelled or threading.Event(),
+        on_frame=on_frame,
     )
 
 
@@ -222,7 +236,7 @@ class Neighbour:
             "hostile.neighbour",
             {"token": "mine"},
             tenant="globex",
-            seconds=60,
+            seconds=MOST_SECONDS,
             cancelled=self._cancelled,
         )
 

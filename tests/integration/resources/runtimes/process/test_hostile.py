@@ -262,7 +262,8 @@ def test_a_run_gets_no_more_processor_time_than_its_share(report: Any) -> None:
         # 0.2 cores for as long as it took, the period that had begun, and slices that the kernel had given out.
         assert 0 < used < 0.2 * (told["seconds"] + 0.1) + 0.1
     else:
-        assert 1.0 <= used < 3.0  # a second for each of two processes
+        # A second for each of two processes, and as much again until they are killed if the signal comes late.
+        assert 1.0 <= used < 5.0
 
 
 @pytest.mark.parametrize(
