@@ -21,15 +21,15 @@ from resources.runtimes.base import (
     RuntimeStartError,
     ignore,
 )
-from resources.runtimes.child import RunnerProcess
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.shared import SharedBackend, SharedRuntime
+from resources.runtimes.shared_runner import SharedRunner
 
 
 class BarePool(RunnerPool):
     """A pool that takes runners back as they are."""
 
-    def is_reusable(self, child: RunnerProcess) -> bool:
+    def is_reusable(self, child: SharedRunner) -> bool:
         """Return True always."""
         return True
 
@@ -58,7 +58,7 @@ class BareBackend(SharedBackend):
 class BareRuntime(SharedRuntime):
     """A runner while one placement has it; its context is that of its first placement."""
 
-    _opened_runners: ClassVar[WeakSet[RunnerProcess]] = WeakSet()
+    _opened_runners: ClassVar[WeakSet[SharedRunner]] = WeakSet()
 
     def open(self) -> None:
         """Open a new runner; a used one is open already."""

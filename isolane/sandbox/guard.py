@@ -120,7 +120,7 @@ class Guard:
         for descriptor in self._joins:
             os.write(descriptor, b"0")
             os.close(descriptor)
-        if Wall.RLIMITS in spec.walls:
+        if Wall.LIMITS in spec.walls:
             apply_rlimits(spec.limits, counted=spec.counted)
         set_dumpable(dumpable=True)
         os.environ.update(HOME=HOME, TMPDIR=HOME)

@@ -14,7 +14,7 @@ class Wall(StrEnum):
     MOUNT = "mount"
     NET = "net"
     CAPABILITIES = "capabilities"
-    RLIMITS = "rlimits"
+    LIMITS = "limits"
     LANDLOCK = "landlock"
     SECCOMP = "seccomp"
 
@@ -37,7 +37,7 @@ class SandboxSpec:
         return (
             self.limits.ram_mb is not None
             and "ram_mb" not in self.counted
-            and Wall.RLIMITS in self.walls
+            and Wall.LIMITS in self.walls
         )
 
     def encode(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resources.runtimes.child import RunnerProcess
+from resources.runtimes.shared_runner import SharedRunner
 
 RUNNER_MB = 5.0  # private RAM of a runner whose steps have kept nothing
 UNUSED_SECONDS = 600.0  # then its RAM is given back
@@ -15,7 +15,7 @@ class Idle(NamedTuple):
     """An idle runner."""
 
     tenant_id: int
-    child: RunnerProcess
+    child: SharedRunner
     ram_mb: float
     since: float
 
@@ -27,25 +27,25 @@ class IdleRunners:
         self._most_mb = most_mb
         self._idle: list[Idle] = []
 
-    def __iter__(self) -> Iterator[RunnerProcess]:
+    def __iter__(self) -> Iterator[SharedRunner]:
         return (idle.child for idle in self._idle)
 
     def __len__(self) -> int:
         return len(self._idle)
 
-    def add(self, child: RunnerProcess, tenant_id: int, *, now: float) -> None:
+    def add(self, child: SharedRunner, tenant_id: int, *, now: float) -> None:
         """Keep a runner of this tenant."""
         ram_mb = RUNNER_MB + max(child.grown_mb, 0.0)
         self._idle.append(Idle(tenant_id, child, ram_mb, now))
 
-    def take(self, tenant_id: int) -> RunnerProcess | None:
+    def take(self, tenant_id: int) -> SharedRunner | None:
         """Remove and return the tenant's runner that was used last, if it has one."""
         for place in reversed(range(len(self._idle))):
             if self._idle[place].tenant_id == tenant_id:
                 return self._idle.pop(place).child
         return None
 
-    def take_surplus(self) -> list[RunnerProcess]:
+    def take_surplus(self) -> list[SharedRunner]:
         """Remove and return the longest idle ones, if all together use too much RAM."""
         too_much = sum(idle.ram_mb for idle in self._idle) - self._most_mb
         number = _AT_ONCE if too_much > 0 else 0
@@ -56,14 +56,14 @@ class IdleRunners:
             number = max(number, place)
         return self._take(number)
 
-    def take_unused(self, now: float) -> list[RunnerProcess]:
+    def take_unused(self, now: float) -> list[SharedRunner]:
         """Remove and return those that no run has used for long."""
         return self._take(sum(now - idle.since > UNUSED_SECONDS for idle in self._idle))
 
-    def take_all(self) -> list[RunnerProcess]:
+    def take_all(self) -> list[SharedRunner]:
         """Remove and return all."""
         return self._take(len(self._idle))
 
-    def _take(self, number: int) -> list[RunnerProcess]:
+    def _take(self, number: int) -> list[SharedRunner]:
         taken, self._idle = self._idle[:number], self._idle[number:]
         return [idle.child for idle in taken]

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from resources.runtimes.base import PoolExhaustedError
-from resources.runtimes.child import RunnerProcess, end_descendants_of
 from resources.runtimes.faults import reported
 from resources.runtimes.idle import IdleRunners
+from resources.runtimes.shared_runner import SharedRunner, end_descendants_of
 
 # What steps leave in Python's own state adds up; a new runner costs milliseconds.
 RUNS_MAX = 1000
@@ -29,7 +29,7 @@ class RunnerPool:
     """All runners of one backend."""
 
     def __init__(
-        self, *, level: str, size: int, idle_mb: float, begin: Callable[[], RunnerProcess]
+        self, *, level: str, size: int, idle_mb: float, begin: Callable[[], SharedRunner]
     ) -> None:
         self._level = level
         self._size = size
@@ -38,12 +38,12 @@ class RunnerPool:
         self._starting = 0  # slots of runners that are just being forked
         self._is_stopped = False
         self.idle = IdleRunners(most_mb=idle_mb)
-        self.busy: set[RunnerProcess] = set()
-        self.retired: set[RunnerProcess] = set()  # no longer used, and perhaps not gone yet
+        self.busy: set[SharedRunner] = set()
+        self.retired: set[SharedRunner] = set()  # no longer used, and perhaps not gone yet
 
-    def take(self, tenant_id: int) -> RunnerProcess:
+    def take(self, tenant_id: int) -> SharedRunner:
         """Return an idle runner of this tenant, or a new one, or raise RuntimeStartError."""
-        ended: list[RunnerProcess] = []
+        ended: list[SharedRunner] = []
         try:
             with self._lock:
                 child = self._idle_of(tenant_id, ended)
@@ -55,7 +55,7 @@ class RunnerPool:
         finally:
             self._dispose(ended)
 
-    def give_back(self, child: RunnerProcess, tenant_id: int, *, clean: bool) -> None:
+    def give_back(self, child: SharedRunner, tenant_id: int, *, clean: bool) -> None:
         """Take a runner back for its tenant's next run, or end it; end others if too many are idle."""
         reusable, ended = False, [child]
         try:
@@ -72,7 +72,7 @@ class RunnerPool:
                 self.retired.update(ended)
         self._dispose(ended)
 
-    def is_reusable(self, child: RunnerProcess) -> bool:
+    def is_reusable(self, child: SharedRunner) -> bool:
         """Empty its folder; true if the next run finds nothing of the last one, and it has not served for too long."""
         return not _is_worn(child) and child.wipe()
 
@@ -92,7 +92,7 @@ class RunnerPool:
             with reported("a runner was not ended"):
                 child.kill()
 
-    def _dispose(self, children: Sequence[RunnerProcess]) -> None:
+    def _dispose(self, children: Sequence[SharedRunner]) -> None:
         """Dispose of runners, without the lock, since it may take a moment."""
         with self._lock:
             self.retired.update(children)
@@ -104,7 +104,7 @@ class RunnerPool:
                     with self._lock:
                         self.retired.discard(child)
 
-    def _idle_of(self, tenant_id: int, ended: list[RunnerProcess]) -> RunnerProcess | None:
+    def _idle_of(self, tenant_id: int, ended: list[SharedRunner]) -> SharedRunner | None:
         while (child := self.idle.take(tenant_id)) is not None:
             if not child.ended():
                 return child
@@ -118,9 +118,9 @@ class RunnerPool:
             raise PoolExhaustedError(f"all {self._size} runtimes of level {self._level} are in use")
         self._starting += 1
 
-    def _begin(self) -> RunnerProcess:
+    def _begin(self) -> SharedRunner:
         """Fork a runner in the slot that was taken, without the lock: a zygote may have to start first."""
-        child: RunnerProcess | None = None
+        child: SharedRunner | None = None
         try:
             child = self._begin_one()
         finally:
@@ -143,5 +143,5 @@ class RunnerPool:
         self.retired |= dead  # for the sweep: by then their streams are no longer used
 
 
-def _is_worn(child: RunnerProcess) -> bool:
+def _is_worn(child: SharedRunner) -> bool:
     return child.runs >= RUNS_MAX or child.grown_mb > GROWTH_MAX_MB

@@ -58,7 +58,7 @@ class SandboxRunner(Runner):
         )
         request = {"sandbox": spec.encode(), "program": base64.b64encode(program).decode()}
         with contextlib.ExitStack() as undo:
-            if cgroups is not None and Wall.RLIMITS in walls:
+            if cgroups is not None and Wall.LIMITS in walls:
                 self._group = cgroups.create(limits)
                 undo.callback(self._group.remove)
             self._fork(zygote, request, self._group.join_fds() if self._group else ())

@@ -27,11 +27,11 @@ from resources.runtimes.base import (
     RuntimeStartError,
     ignore,
 )
-from resources.runtimes.child import RunnerProcess
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
 from resources.runtimes.level_facts import late_facts
 from resources.runtimes.pool import RunnerPool
+from resources.runtimes.shared_runner import SharedRunner
 from resources.runtimes.sweeping import FolderSweep
 from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import ZygoteOptions, release_zygote, share_zygote
@@ -112,9 +112,9 @@ class SharedBackend(RuntimeBackend):
         with reported("the zygote was not ended"):
             release_zygote(self._zygote, self)
 
-    def _fork(self) -> RunnerProcess:
+    def _fork(self) -> SharedRunner:
         try:
-            return RunnerProcess(zygote=self._zygote, watchdog=self._watchdog)
+            return SharedRunner(zygote=self._zygote, watchdog=self._watchdog)
         except OSError as error:
             raise RuntimeStartError(f"the runner cannot be started: {error}") from error
 
@@ -122,12 +122,12 @@ class SharedBackend(RuntimeBackend):
 class SharedRuntime(ForkedRuntime):
     """A runner of the pool while one placement uses it."""
 
-    _child: RunnerProcess
+    _child: SharedRunner
 
     def __init__(
         self,
         pool: RunnerPool,
-        child: RunnerProcess,
+        child: SharedRunner,
         placement: Placement,
         identity: RunIdentity,
         limits: RunLimits,

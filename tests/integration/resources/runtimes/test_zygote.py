@@ -18,7 +18,7 @@ import pytest
 
 import isolane
 from isolane.results import Code
-from resources.runtimes import child
+from resources.runtimes import shared_runner
 from resources.runtimes import zygote as zygotes
 from resources.runtimes.base import Runtime, RuntimeBackend, RuntimeStartError
 from resources.runtimes.cgroups.detection import find_cgroups
@@ -319,7 +319,7 @@ def test_the_id_of_a_dead_runner_that_its_zygote_does_not_keep_is_not_used(
     wait_until(lambda: is_gone(worker.pid))
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not runtime.alive)
-    monkeypatch.setattr(child, "end_runner_descendants", lambda *pids: used.extend(pids))
+    monkeypatch.setattr(shared_runner, "end_runner_descendants", lambda *pids: used.extend(pids))
     monkeypatch.setattr(os, "killpg", lambda pid, number: used.append(pid))
     runtime.close(5)
     assert used == []

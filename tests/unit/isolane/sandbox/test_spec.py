@@ -42,7 +42,7 @@ def test_without_more_it_has_every_wall_and_no_end() -> None:
         (SandboxSpec(limits=RunLimits(cpu=1)), False),
         (SandboxSpec(limits=LIMITS, counted=frozenset({"ram_mb"})), False),
         (SandboxSpec(limits=LIMITS, counted=frozenset({"cpu"})), True),
-        (SandboxSpec(limits=LIMITS, walls=frozenset(Wall) - {Wall.RLIMITS}), False),
+        (SandboxSpec(limits=LIMITS, walls=frozenset(Wall) - {Wall.LIMITS}), False),
     ],
 )
 def test_the_guard_looks_at_ram_where_nothing_else_counts_it(

@@ -6,13 +6,13 @@ from typing import cast
 import pytest
 
 from resources.runtimes import idle
-from resources.runtimes.child import RunnerProcess
 from resources.runtimes.idle import RUNNER_MB, UNUSED_SECONDS, IdleRunners
+from resources.runtimes.shared_runner import SharedRunner
 
 
-def a_runner(grown_mb: float = 0.0) -> RunnerProcess:
+def a_runner(grown_mb: float = 0.0) -> SharedRunner:
     """A runner that is never used."""
-    return cast("RunnerProcess", SimpleNamespace(grown_mb=grown_mb))
+    return cast("SharedRunner", SimpleNamespace(grown_mb=grown_mb))
 
 
 def test_a_tenant_gets_its_own_and_the_last_used_first() -> None:

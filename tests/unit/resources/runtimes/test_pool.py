@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from resources.runtimes.base import PoolExhaustedError, RuntimeStartError
-from resources.runtimes.child import RunnerProcess
 from resources.runtimes.pool import RunnerPool
+from resources.runtimes.shared_runner import SharedRunner
 from tests.waiting import wait_for
 
 
@@ -43,10 +43,10 @@ class Begin:
         self.may.set()
         self.waiting = threading.Event()
 
-    def __call__(self) -> RunnerProcess:
+    def __call__(self) -> SharedRunner:
         self.waiting.set()
         assert self.may.wait(10)
-        return cast("RunnerProcess", IdleChild())
+        return cast("SharedRunner", IdleChild())
 
 
 def a_pool(begin: Begin) -> RunnerPool:
@@ -73,7 +73,7 @@ def test_a_slow_fork_keeps_nobody_from_giving_back() -> None:
 def test_a_failed_fork_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = a_pool(Begin())
 
-    def fail() -> RunnerProcess:
+    def fail() -> SharedRunner:
         raise RuntimeStartError("no more processes")
 
     with monkeypatch.context() as patch:

@@ -99,7 +99,7 @@ STOPPED_BY = {
     Wall.MOUNT: ["read_platform_secret", "read_etc_of_the_machine"],
     Wall.NET: ["connect_to_loopback_of_the_machine", "datagram_to_the_machine"],
     Wall.CAPABILITIES: ["hold_capabilities", "make_a_raw_socket"],
-    Wall.RLIMITS: ["exceed_processes", "exceed_open_files"],
+    Wall.LIMITS: ["exceed_processes", "exceed_open_files"],
     Wall.LANDLOCK: ["write_own_oom_score", "execute_a_file_of_its_own"],
     Wall.SECCOMP: [
         "make_a_netlink_socket",

@@ -13,8 +13,8 @@ from isolane.protocol import Grant, Log, Resource
 from isolane.results import Code
 from resources.runtimes import idle, pool
 from resources.runtimes.base import RunIdentity, RuntimeStartError
-from resources.runtimes.child import end_descendants_of
 from resources.runtimes.shared import SharedBackend, SharedRuntime
+from resources.runtimes.shared_runner import end_descendants_of
 from tests.integration.resources.runtimes.conftest import (
     Driver,
     Start,

@@ -25,7 +25,7 @@ from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import Zygote
 
 
-class RunnerProcess(Runner):
+class SharedRunner(Runner):
     """One runner that is reused within its tenant."""
 
     def __init__(self, *, zygote: Zygote, watchdog: Watchdog) -> None:
@@ -118,7 +118,7 @@ class RunnerProcess(Runner):
         return forked is not None and (not self._wait(0.0) or forked.zygote.is_alive())
 
 
-def end_descendants_of(children: Sequence[RunnerProcess]) -> None:
+def end_descendants_of(children: Sequence[SharedRunner]) -> None:
     """Stop runners that will be ended, and end all that they have started: that costs little more than for one."""
     living = {child.pid: child for child in children if not child.ended()}
     with reported("what some runners have started was not ended"):

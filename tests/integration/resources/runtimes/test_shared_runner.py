@@ -1,4 +1,4 @@
-"""resources.runtimes.child: what a runner inherits, and what is left of it."""
+"""resources.runtimes.shared_runner: what a runner inherits, and what is left of it."""
 
 import os
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ import pytest
 
 from resources.runtimes import zygote as zygotes
 from resources.runtimes.base import RuntimeStartError
-from resources.runtimes.child import RunnerProcess
 from resources.runtimes.interpreter import Program
+from resources.runtimes.shared_runner import SharedRunner
 from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import Zygote, ZygoteOptions
 from tests.integration.resources.runtimes.conftest import Driver, Start, is_gone
@@ -46,12 +46,12 @@ def test_a_runner_that_cannot_be_started_is_an_error(
 ) -> None:
     monkeypatch.setattr(zygotes, "zygote_program", lambda: Program("/nowhere/python"))
     with pytest.raises(RuntimeStartError, match="/nowhere/python"):
-        RunnerProcess(zygote=zygote, watchdog=Watchdog())
+        SharedRunner(zygote=zygote, watchdog=Watchdog())
 
 
 def test_a_folder_that_cannot_be_emptied_is_said(zygote: Zygote) -> None:
     watchdog = Watchdog()
-    child = RunnerProcess(zygote=zygote, watchdog=watchdog)
+    child = SharedRunner(zygote=zygote, watchdog=watchdog)
     assert child.wipe()
     child.kill()
     assert not child.wipe()
