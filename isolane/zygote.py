@@ -286,7 +286,7 @@ def main() -> NoReturn:
     sys.path[:0] = options.path
     sources = node_sources(default_registry, packages=options.package, tasks=options.tasks)
     versions = _preload(control, sources, options.late)
-    view = view_of(sys.path, sys.modules, hidden=options.hide)
+    view = view_of([*sys.path, *options.show], sys.modules, hidden=options.hide)
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"versions": versions}).encode())
@@ -310,7 +310,14 @@ def _preload(
     except DiscoveryError as error:
         _refuse(control, {"error": storable(str(error), MESSAGE_MAX)})
     except ImportLeft as found:
-        late_one = {"name": found.name, "left": found.left, "seconds": found.seconds}
+        # The next one does not import it, and would not know where it and what it imports are.
+        places = view_of(sys.path, sys.modules).binds
+        late_one = {
+            "name": found.name,
+            "left": found.left,
+            "seconds": found.seconds,
+            "places": places,
+        }
         _refuse(control, {"late": late_one})
 
 
@@ -325,6 +332,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--path", action="append", default=[], help="folder to import from")
     parser.add_argument("--package", action="append", default=[], help="package with nodes")
     parser.add_argument("--tasks", action="append", default=[], help="package with task functions")
+    parser.add_argument("--show", action="append", default=[], help="path that sandboxes show")
     parser.add_argument("--late", action="append", default=[], help="import it after the fork")
     parser.add_argument(
         "--hide", action="append", default=[], help="folder or file that no sandbox shows"

@@ -67,6 +67,7 @@ class LatePackage(NamedTuple):
     name: str
     left: str  # by its import, in words
     seconds: float  # that the import took
+    places: tuple[str, ...] = ()  # of its files, and of all that it has imported
 
 
 class ForkedProcess(NamedTuple):
@@ -290,7 +291,8 @@ class Zygote:
                 if "versions" in hello:
                     keep()
                     return process
-            self._late += (LatePackage(**hello["late"]),)
+            late = hello["late"]
+            self._late += (LatePackage(**late | {"places": tuple(late["places"])}),)
 
 
 @contextlib.contextmanager
@@ -330,6 +332,10 @@ def _arguments(options: ZygoteOptions, late: Sequence[LatePackage]) -> list[str]
         *(f"--package={package}" for package in options.packages),
         *(f"--tasks={package}" for package in options.tasks),
         *(f"--late={package.name}" for package in late),
+        *(
+            f"--show={place}"
+            for place in sorted({place for package in late for place in package.places})
+        ),
         *(f"--hide={Path(path).resolve()}" for path in options.hidden),
     ]
 

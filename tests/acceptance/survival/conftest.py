@@ -4,6 +4,7 @@ One tenant is trusted, and its runs have the level `shared`; the other is not, a
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from tests.acceptance.survival.judge import Judge
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge(tmp_path)
+def judge(tmp_path: Path) -> Iterator[Judge]:
+    found = Judge(tmp_path)
+    yield found
+    found.close()
 
 
 @pytest.fixture(autouse=True)

@@ -50,6 +50,13 @@ thread.start()
 def is_alive(ctx: NodeContext) -> bool:
     return thread.is_alive()
 """
+# One that imports another from a folder that is not looked at.
+EDITABLE = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("threaded", {file!r})
+sys.modules["threaded"] = module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+"""
 # One that every run would share a socket, a file and some memory with all others.
 SHARING = """
 import mmap, socket
@@ -402,6 +409,21 @@ def test_a_package_that_leaves_something_at_its_import_is_imported_by_each_runne
         assert drivers[0].runtime.close(5) == ()
         names = {node.name for node in worker.backends[level].describe().nodes}
         assert {"threaded.is_alive", "test.add"} <= names
+
+
+@BOTH
+def test_what_such_a_package_imports_is_shown_wherever_it_is(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, level: str
+) -> None:
+    """As an editable install does: its modules are in no folder of sys.path."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "threaded.py").write_text(THREADED)
+    (tmp_path / "editable.py").write_text(EDITABLE.format(file=str(elsewhere / "threaded.py")))
+    for folder in (tmp_path, elsewhere):
+        folder.chmod(0o755)  # a sandbox is another user's
+    with a_worker(tmp_path, packages=("editable",)) as worker:
+        assert worker.start(level).output("threaded.is_alive") is True
+        assert [late.name for late in worker.zygote.late] == ["package editable"]
 
 
 @BOTH
