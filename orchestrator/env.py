@@ -59,7 +59,7 @@ class Env:
     flower_password: str
     worker_concurrency: int
     worker_capacity: int
-    idle_runners_mb: int
+    idle_runners_mb: int | None
     catalogue_patience_minutes: int
     run_limits: RunLimits
     node_packages: tuple[str, ...]
@@ -133,7 +133,7 @@ def read(environ: Mapping[str, str] | None = None) -> Env:
         worker_concurrency=concurrency,
         # A placed run always finds a thread, and so do its duplicates when the worker is full.
         worker_capacity=reader.integer("ISOLANE_WORKER_CAPACITY", concurrency - 2 or 1, least=1),
-        idle_runners_mb=reader.integer("ISOLANE_IDLE_RUNNERS_MB", 512, least=0),
+        idle_runners_mb=reader.integer_or_none("ISOLANE_IDLE_RUNNERS_MB", least=0),
         catalogue_patience_minutes=reader.integer(
             "ISOLANE_CATALOGUE_PATIENCE_MINUTES", 60, least=1
         ),
@@ -250,6 +250,9 @@ class _Reader:
                 f"{name} is {value!r}; use a whole number from {least} upward."
             )
         return int(value)
+
+    def integer_or_none(self, name: str, *, least: int) -> int | None:
+        return self.integer(name, least, least=least) if self.text(name, "") else None
 
     def limit(self, name: str, limit: str) -> Number:
         bounds = LIMIT_BOUNDS[limit]

@@ -7,8 +7,15 @@ from resources.runtimes.shared_runner import SharedRunner
 
 RUNNER_MB = 5.0  # private RAM of a runner whose steps have kept nothing
 UNUSED_SECONDS = 600.0  # then its RAM is given back
+# The RAM of all of them together, unless an operator says another: a worker has little else, machines have several.
+_SHARE, _MOST_MB = 16, 1536.0
 # Of too many some are ended at once: the list of the machine's processes is walked once for all of them.
 _AT_ONCE = 8
+
+
+def usual_idle_mb(usable_mb: float) -> float:
+    """Return how much RAM idle runners may have where a worker may use so much."""
+    return min(usable_mb / _SHARE, _MOST_MB)
 
 
 class Idle(NamedTuple):

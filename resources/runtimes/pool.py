@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from resources.runtimes.base import PoolExhaustedError
+from resources.runtimes.base import PoolExhaustedError, RuntimeStartError
 from resources.runtimes.faults import reported
 from resources.runtimes.idle import IdleRunners
 from resources.runtimes.shared_runner import SharedRunner, end_descendants_of
@@ -122,7 +122,7 @@ class RunnerPool:
         """Fork a runner in the slot that was taken, without the lock: a zygote may have to start first."""
         child: SharedRunner | None = None
         try:
-            child = self._begin_one()
+            child = self._begin_with_room()
         finally:
             with self._lock:
                 self._starting -= 1
@@ -131,6 +131,18 @@ class RunnerPool:
         if self._is_stopped:  # `stop` did not find it
             child.kill()
         return child
+
+    def _begin_with_room(self) -> SharedRunner:
+        """Fork a runner; if that fails, once more without the idle ones, which may have taken what it needs."""
+        try:
+            return self._begin_one()
+        except RuntimeStartError:
+            with self._lock:
+                idle = self.idle.take_all()
+            if not idle:
+                raise
+            self._dispose(idle)
+            return self._begin_one()
 
     def _free_dead(self) -> None:
         """Free the slots of dead runners that were not given back, which is a fault of the platform."""

@@ -29,14 +29,15 @@ from resources.runtimes.base import (
 )
 from resources.runtimes.faults import reported
 from resources.runtimes.forked_runtime import START_TIMEOUT, ForkedRuntime
+from resources.runtimes.idle import usual_idle_mb
 from resources.runtimes.level_facts import late_facts
 from resources.runtimes.pool import RunnerPool
 from resources.runtimes.shared_runner import SharedRunner
 from resources.runtimes.sweeping import FolderSweep
+from resources.runtimes.usable_ram import usable_ram_mb
 from resources.runtimes.watchdog import Watchdog
 from resources.runtimes.zygote import ZygoteOptions, release_zygote, share_zygote
 
-IDLE_MB = 512.0
 _FIRST_SWEEP_SECONDS = 2.0  # a worker's start does not wait longer
 
 
@@ -50,7 +51,7 @@ class SharedBackend(RuntimeBackend):
         *,
         level: str,
         size: int,
-        idle_mb: float = IDLE_MB,
+        idle_mb: float | None = None,
         packages: Sequence[str] = (),
         tasks: Sequence[str] = (),
         paths: Sequence[str | Path] = (),
@@ -59,7 +60,8 @@ class SharedBackend(RuntimeBackend):
         super().__init__(level=level)
         self._options = ZygoteOptions.of(packages=packages, tasks=tasks, paths=paths, hidden=hidden)
         self._zygote = share_zygote(self._options, self)
-        self._pool = self.pool_class(level=level, size=size, idle_mb=idle_mb, begin=self._fork)
+        most_mb = usual_idle_mb(usable_ram_mb()) if idle_mb is None else idle_mb
+        self._pool = self.pool_class(level=level, size=size, idle_mb=most_mb, begin=self._fork)
         self._watchdog = Watchdog()
         self._folders = FolderSweep()
         self._folders.turn(_FIRST_SWEEP_SECONDS)

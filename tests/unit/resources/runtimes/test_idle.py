@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from resources.runtimes import idle
-from resources.runtimes.idle import RUNNER_MB, UNUSED_SECONDS, IdleRunners
+from resources.runtimes.idle import RUNNER_MB, UNUSED_SECONDS, IdleRunners, usual_idle_mb
 from resources.runtimes.shared_runner import SharedRunner
 
 
@@ -63,6 +63,11 @@ def test_none_is_kept_without_room() -> None:
     runners = IdleRunners(most_mb=0)
     runners.add(only := a_runner(), 1, now=0.0)
     assert runners.take_surplus() == [only]
+
+
+@pytest.mark.parametrize(("usable", "found"), [(4096, 256), (24_576, 1536), (262_144, 1536)])
+def test_their_room_depends_on_the_machine(usable: float, found: float) -> None:
+    assert usual_idle_mb(usable) == found
 
 
 def test_the_unused_are_ended() -> None:

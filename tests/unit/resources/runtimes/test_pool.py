@@ -84,6 +84,23 @@ def test_a_failed_fork_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {pool.take(1), pool.take(2)} == pool.busy
 
 
+def test_without_room_for_another_one_the_idle_ones_are_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = a_pool(begin := Begin())
+    idle = pool.take(1)
+    pool.give_back(idle, 1, clean=True)
+
+    def begin_with_room() -> SharedRunner:
+        if not idle.ended():
+            raise RuntimeStartError("the zygote cannot fork: Resource temporarily unavailable")
+        return begin()
+
+    monkeypatch.setattr(pool, "_begin_one", begin_with_room)
+    assert pool.busy == {pool.take(2)}
+    assert len(pool.idle) == 0
+
+
 def test_one_that_was_forked_while_the_pool_stopped_is_ended() -> None:
     pool = a_pool(begin := Begin())
     begin.may.clear()
