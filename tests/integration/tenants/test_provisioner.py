@@ -191,6 +191,8 @@ def test_nothing_is_made_while_the_template_changes(acme: TenantRef) -> None:
         migration.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         work_off()
         assert status("initech") == "creating"
+        # The server may notice the end of the connection only later.
+        migration.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
     work_off()
     assert status("initech") == "active"
 
