@@ -47,7 +47,7 @@ def test_sandboxes_end_as_promised_and_leave_nothing(
     assert (result.broken, result.left) == ([], [])
     assert result.ends.total() == RUNS
     assert len(result.ends) > 1
-    assert result.most > 1
+    assert result.sandboxes > 0  # seen while they lived
 
 
 @contextmanager

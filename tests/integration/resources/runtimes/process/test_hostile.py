@@ -109,7 +109,6 @@ STOPPED_BY = {
         "io_uring",
         "bpf",
         "perf_event_open",
-        "open_by_handle",
         "enter_namespace",
         "unshare_user",
         "clone_into_new_user",
