@@ -67,10 +67,14 @@ class SharedBackend(RuntimeBackend):
         self._folders.turn(_FIRST_SWEEP_SECONDS)
 
     def availability(self) -> Availability:
-        """Say whether this Python can supervise processes safely."""
-        if hasattr(os, "pidfd_open"):
-            return Availability(ok=True)
-        return Availability(ok=False, reason="this Python has no os.pidfd_open: use Linux")
+        """Say whether this Python can supervise processes safely, and the packages can be imported."""
+        if not hasattr(os, "pidfd_open"):
+            return Availability(ok=False, reason="this Python has no os.pidfd_open: use Linux")
+        try:
+            self._zygote.start()
+        except RuntimeStartError as error:
+            return Availability(ok=False, reason=str(error))
+        return Availability(ok=True)
 
     def facts(self) -> tuple[str, ...]:
         """Return what its runners import by themselves."""

@@ -412,6 +412,14 @@ def test_a_package_that_leaves_something_at_its_import_is_imported_by_each_runne
 
 
 @BOTH
+def test_without_its_packages_no_level_is_available(tmp_path: Path, level: str) -> None:
+    with a_worker(tmp_path, packages=("nowhere",)) as worker:
+        found = worker.backends[level].availability()
+    assert not found.ok
+    assert found.reason.startswith("package nowhere cannot be imported: ModuleNotFoundError")
+
+
+@BOTH
 def test_what_such_a_package_imports_is_shown_wherever_it_is(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, level: str
 ) -> None:

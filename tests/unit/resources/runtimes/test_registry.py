@@ -24,7 +24,8 @@ def test_backends_are_built_by_level() -> None:
     assert isinstance(backends["shared"], SharedBackend)
     assert isinstance(backends["process"], StubBackend)
     assert [backend.level for backend in backends.values()] == ["shared", "process"]
-    assert all(backend.availability().ok for backend in backends.values())
+    for backend in backends.values():
+        backend.stop()
 
 
 @pytest.mark.parametrize(
