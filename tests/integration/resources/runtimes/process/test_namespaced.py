@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resources.runtimes.process import ProcessBackend
-from tests.accounts import Account
+from tests.accounts import ONLY_ROOT, Account
 from tests.integration.resources.runtimes.conftest import why_not
 from tests.plugin import ROOT
 
@@ -21,7 +21,7 @@ FIRST = 0x30000000  # of the machine's users that are the container's
 def told_with(users: int) -> Any:
     """Try the level as root of a namespace with so many users."""
     if os.geteuid() != 0:
-        pytest.skip("only root can map many users")
+        pytest.skip(ONLY_ROOT)
     if reason := why_not(ProcessBackend):
         pytest.skip(f"the level process is not available: {reason}")
     account = Account(FIRST)
