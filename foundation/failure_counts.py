@@ -62,9 +62,10 @@ class FailureCounts:
     def _add(self, subject: CountedSubject, now: int) -> int:
         kept = self._kept.pop(subject.name, None)
         before = kept.number if kept and kept.forget_at > now else 0
+        wait = subject.backoff.wait_after(before + 1)
         self._kept[subject.name] = _Failures(
             number=before + 1,
-            wait_until=now + subject.backoff.wait_after(before + 1),
+            wait_until=now + wait if wait else 0,
             forget_at=now + subject.backoff.memory,
         )
         while len(self._kept) > self._most:

@@ -27,9 +27,10 @@ PREFIX = "isolane:login:"
 MAX_SECONDS = 0.2  # the longest delay of a caller by a Redis that does not answer
 REST_SECONDS = 5.0  # the pause in asking Redis after a failure
 
-# A key holds "<failures> <end of the wait>". Each comes with a table of waits, the memory and the longest wait. The
-# time is the caller's; a wait is never longer than the longest, however far two clocks differ. Also in scripts,
-# web's user may call only few commands (orchestrator.broker_users).
+# A key holds "<failures> <end of the wait>", or 0 for no wait: a caller whose clock is behind must not wait then either.
+# Each comes with a table of waits, the memory and the longest wait. The time is the caller's; a wait is never longer
+# than the longest, however far two clocks differ. Also in scripts, web's user may call only few commands
+# (orchestrator.broker_users).
 READ = """
 local function read(key)
   local failures, ends = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
@@ -50,7 +51,8 @@ end
 if wait > 0 then return {waits, counted} end
 for i, key in ipairs(KEYS) do
   local failures, table = read(key) + 1, backoffs[i].waits
-  local ends = now + table[math.min(failures, #table)]
+  local wait = table[math.min(failures, #table)]
+  local ends = wait > 0 and now + wait or 0
   redis.call('SET', key, string.format('%d %.0f', failures, ends), 'PX', backoffs[i].memory)
   counted[i] = failures
 end

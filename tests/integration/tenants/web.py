@@ -74,7 +74,7 @@ def problem(response: Any, status: int, code: str) -> dict[str, Any]:
     assert response["Content-Type"] == "application/problem+json"
     body: dict[str, Any] = response.json()
     assert body["status"] == status
-    assert body["code"] == code
+    assert body["code"] == code, body
     assert body["type"] == f"urn:isolane:problem:{code}"
     assert body["title"]
     assert "Traceback" not in body["detail"]

@@ -7,7 +7,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from foundation.backoff import CountedSubject, doubling
+from foundation.backoff import Counted, CountedSubject, doubling
 from foundation.failure_counts import FailureCounts
 from orchestrator.broker_users import WEB
 from tenants.logins.counts import PREFIX, REST_SECONDS, SharedCounts
@@ -102,6 +102,14 @@ def test_a_clock_that_was_wrong_makes_nobody_wait_for_long(
         counts.count([PAIR])
     clock.now -= 86_400
     assert counts.count([PAIR]).wait == 8_000
+
+
+def test_who_comes_at_the_same_time_with_a_clock_behind_does_not_wait(
+    make: Callable[[], Counts], clock: Clock
+) -> None:
+    make().count([PAIR])
+    clock.now -= 5
+    assert make().count([PAIR]) == Counted(waits=(0,), failures=(2,))
 
 
 def test_a_process_forgets_in_time(clock: Clock) -> None:
