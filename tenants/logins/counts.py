@@ -27,7 +27,7 @@ PREFIX = "isolane:login:"
 MAX_SECONDS = 0.2  # the longest delay of a caller by a Redis that does not answer
 REST_SECONDS = 5.0  # the pause in asking Redis after a failure
 
-# A key holds "<failures> <end of the wait>", or 0 for no wait: a caller whose clock is behind must not wait then either.
+# A key holds "<failures> <end of the wait>", or 0 for no wait: a caller whose clock is behind must not wait either.
 # Each comes with a table of waits, the memory and the longest wait. The time is the caller's; a wait is never longer
 # than the longest, however far two clocks differ. Also in scripts, web's user may call only few commands
 # (orchestrator.broker_users).
