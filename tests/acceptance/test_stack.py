@@ -188,6 +188,7 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
 ) -> None:
     up = Up(home)
     try:
+        wait_for(lambda: "Running;" in up.log.read_text(), "the last lines of the start")
         printed = up.log.read_text()
         assert "port 8000 is in use" in printed
         assert "port 5555 is in use" in printed
