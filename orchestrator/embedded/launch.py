@@ -21,7 +21,14 @@ import sys
 
 PR_SET_PDEATHSIG = 1
 # The interpreter ignores the first two, and nohup or a background shell others; that is inherited.
-RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RESTORED = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+)
 
 
 def main(parent: str, death_signal: str, uid: str, gid: str, *command: str) -> None:

@@ -251,9 +251,13 @@ def test_a_child_has_its_own_session_default_signals_and_no_input(tmp_path: Path
         env={"PATH": os.defpath, "A": "1"},
         ready=said(tmp_path, "plain", "end"),
     )
-    with Supervisor(tmp_path) as supervisor:
-        supervisor.start(child)
-        assert os.getsid(supervisor.pids["plain"]) == supervisor.pids["plain"]
+    before = signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as a shell does for a background job
+    try:
+        with Supervisor(tmp_path) as supervisor:
+            supervisor.start(child)
+            assert os.getsid(supervisor.pids["plain"]) == supervisor.pids["plain"]
+    finally:
+        signal.signal(signal.SIGQUIT, before)
     output = log_path(tmp_path, "plain").read_text()
 
     assert "A=1\n" in output
