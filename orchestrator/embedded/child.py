@@ -22,6 +22,8 @@ from typing import IO
 
 import psutil
 
+from foundation.process_states import ENDED
+
 LAUNCHER = Path(__file__).with_name("launch.py")
 LOG_LIMIT = 10 * 1024 * 1024  # bytes
 TAIL_LINES = 20
@@ -177,6 +179,6 @@ def runs(process: psutil.Process) -> bool:
     """Say whether a process still runs."""
     try:
         # A zombie only waits for its new parent to reap it.
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and process.status() not in ENDED
     except psutil.NoSuchProcess:
         return False

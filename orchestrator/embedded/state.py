@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from foundation.process_states import ENDED
 from orchestrator.embedded.errors import AlreadyRunning, EmbeddedError
 from orchestrator.embedded.private_files import replace_private
 
@@ -42,7 +43,7 @@ class StackState:
         """True if that same process runs, and not another one with its pid."""
         try:
             process = psutil.Process(self.pid)
-            if process.status() == psutil.STATUS_ZOMBIE:
+            if process.status() in ENDED:
                 return False
             return abs(process.create_time() - self.started_at) < START_TIME_TOLERANCE
         except psutil.NoSuchProcess:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import psutil
 
+from foundation.process_states import ENDED
 from isolane.descendants import descendants_of
 
 _SECONDS = 0.5  # for processes that start others faster than they are killed
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-_DEAD = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 _STOP_SECONDS = 0.2  # for the runner to stop; one that its own step traces never does
 
 
@@ -73,7 +73,7 @@ def _stop(*runners: int) -> set[int]:
     deadline = time.monotonic() + _STOP_SECONDS
     states = {runner: _state(runner) for runner in runners}
     while time.monotonic() < deadline:
-        running = [pid for pid, state in states.items() if state not in (*_STOPPED, *_DEAD)]
+        running = [pid for pid, state in states.items() if state not in (*_STOPPED, *ENDED)]
         if not running:
             break
         time.sleep(0.001)
@@ -113,6 +113,6 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 def _runs(process: psutil.Process) -> bool:
     try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
+        return bool(process.status() not in ENDED)
     except psutil.Error:
         return False

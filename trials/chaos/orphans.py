@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from executions.placement.models import Ticket, Worker
+from foundation.process_states import ENDED
 from resources.runtimes.folder import PREFIX
 from tenants.scope import platform_scope
 from trials import sandboxes
@@ -79,7 +80,7 @@ def processes(home: Path, seen: Sequence[psutil.Process]) -> list[Finding]:
         environ = process.info["environ"] or {}
         places = (environ.get("HOME", ""), environ.get("TMPDIR", ""))
         below = any(place == str(home) or place.startswith(f"{home}/") for place in places)
-        if below and process.info["status"] != psutil.STATUS_ZOMBIE:
+        if below and process.info["status"] not in ENDED:
             found[process.pid] = process
     return [
         Finding(kind=FindingKind.PROCESS, about=f"process {_description(process)}")

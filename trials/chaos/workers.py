@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from executions.worker.loops.lease import EXIT_FENCED
+from foundation.process_states import ENDED
 from trials.chaos import plan
 from trials.chaos.findings import Finding, FindingKind
 from trials.chaos.timeline import Timeline
@@ -174,5 +175,5 @@ class Workers:
 
 def _runs(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and process.status() not in ENDED
     return False

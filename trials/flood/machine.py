@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from foundation.process_states import ENDED
 from trials.flood import namespaces
 from trials.flood.namespaces import namespaces_of
 
@@ -80,10 +81,7 @@ class Machine:
         """Find the forks of the trial's zygotes, and these: they import from its folder."""
         for process in psutil.process_iter(["cmdline", "status"]):
             told = process.info["cmdline"] or []
-            if (
-                f"--path={self._folder.resolve()}" in told
-                and process.info["status"] != psutil.STATUS_ZOMBIE
-            ):
+            if f"--path={self._folder.resolve()}" in told and process.info["status"] not in ENDED:
                 yield process
 
 

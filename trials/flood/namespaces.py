@@ -44,7 +44,7 @@ def keepers() -> list[Keeper]:
     """Return all that keeps any namespace: the threads of processes, and descriptors."""
     found = []
     for process in _PROC.glob("[0-9]*"):
-        pid, is_zombie = int(process.name), _is_zombie(process)
+        pid, is_zombie = int(process.name), _has_ended(process)
         inside = [link for folder in _folders(process) for link in _own(folder)]
         for namespace, path in (*inside, *_descriptors(process / "fd")):
             by = str(Path(path).relative_to(process))
@@ -78,10 +78,10 @@ def left(
     ]
 
 
-def _is_zombie(process: Path) -> bool:
+def _has_ended(process: Path) -> bool:
     with contextlib.suppress(OSError):
         stat = (process / "stat").read_text(encoding="ascii", errors="replace")
-        return stat.rpartition(")")[2].split()[0] == "Z"
+        return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
     return False
 
 

@@ -19,6 +19,7 @@ import redis
 from executions.models import Execution, ResourceRecord
 from executions.placement.models import Ticket
 from executions.states import TERMINAL_EXECUTION
+from foundation.process_states import ENDED
 from resources.issuers.remote_postgres import APPLICATION
 from resources.ledger.models import IssuedCredential
 from tenants.scope import TenantRef, platform_scope, tenant_scope
@@ -136,7 +137,7 @@ def _processes_below(folder: Path) -> Iterator[dict[str, Any]]:
     for process in psutil.process_iter(["pid", "ppid", "environ", "cmdline", "status"]):
         about = process.info
         home = (about["environ"] or {}).get("HOME", "")
-        if home.startswith(f"{folder}/") and about["status"] != psutil.STATUS_ZOMBIE:
+        if home.startswith(f"{folder}/") and about["status"] not in ENDED:
             yield about
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import psutil
 
+from foundation.process_states import ENDED
+
 
 def wait_until(condition: Callable[[], object], *, timeout: float = 20.0) -> float:
     """Return the seconds it took until `condition` held, or fail."""
@@ -25,6 +27,6 @@ def family_of(pid: int) -> list[psutil.Process]:
 def is_gone(process: psutil.Process) -> bool:
     """Return True if it has ended; a zombie has."""
     try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        return not process.is_running() or process.status() in ENDED
     except psutil.NoSuchProcess:
         return True

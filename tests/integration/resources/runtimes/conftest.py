@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from foundation.process_states import ENDED
 from isolane.protocol import Cost, Log, Progress, Run
 from isolane.results import StepResult
 from resources.runtimes.base import RunIdentity, Runtime, RuntimeBackend
@@ -41,7 +42,7 @@ def wait_until(condition: Callable[[], Any], timeout: float = 10.0) -> Any:
 def is_gone(pid: int) -> bool:
     """Say whether no process runs under this id; a zombie does not run."""
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return psutil.Process(pid).status() in ENDED
     except psutil.NoSuchProcess:
         return True
 

@@ -3,6 +3,7 @@
 import psutil
 import pytest
 
+from foundation.process_states import ENDED
 from orchestrator.embedded.child import runs
 
 
@@ -10,7 +11,7 @@ def test_a_process_that_runs() -> None:
     assert runs(psutil.Process())
 
 
-@pytest.mark.parametrize("status", [psutil.STATUS_ZOMBIE, psutil.NoSuchProcess(1)])
+@pytest.mark.parametrize("status", [*ENDED, psutil.NoSuchProcess(1)])
 def test_a_process_that_ends_between_two_questions(
     monkeypatch: pytest.MonkeyPatch, status: str | psutil.NoSuchProcess
 ) -> None:
