@@ -178,7 +178,6 @@ def _kill(processes: set[psutil.Process]) -> None:
 def runs(process: psutil.Process) -> bool:
     """Say whether a process still runs."""
     try:
-        # A zombie only waits for its new parent to reap it.
         return process.is_running() and process.status() not in ENDED
     except psutil.NoSuchProcess:
         return False

@@ -51,8 +51,8 @@ end
 if wait > 0 then return {waits, counted} end
 for i, key in ipairs(KEYS) do
   local failures, table = read(key) + 1, backoffs[i].waits
-  local wait = table[math.min(failures, #table)]
-  local ends = wait > 0 and now + wait or 0
+  local added = table[math.min(failures, #table)]
+  local ends = added > 0 and now + added or 0
   redis.call('SET', key, string.format('%d %.0f', failures, ends), 'PX', backoffs[i].memory)
   counted[i] = failures
 end

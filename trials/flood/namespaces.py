@@ -28,7 +28,7 @@ class Keeper(NamedTuple):
     pid: int
     namespace: str  # as the kernel names it: mnt:[4026531841]
     by: str  # the file below /proc/<pid>
-    is_zombie: bool = False
+    has_ended: bool = False
 
     @property
     def is_inside(self) -> bool:
@@ -44,11 +44,11 @@ def keepers() -> list[Keeper]:
     """Return all that keeps any namespace: the threads of processes, and descriptors."""
     found = []
     for process in _PROC.glob("[0-9]*"):
-        pid, is_zombie = int(process.name), _has_ended(process)
+        pid, has_ended = int(process.name), _has_ended(process)
         inside = [link for folder in _folders(process) for link in _own(folder)]
         for namespace, path in (*inside, *_descriptors(process / "fd")):
             by = str(Path(path).relative_to(process))
-            found.append(Keeper(pid, namespace, by, is_zombie))
+            found.append(Keeper(pid, namespace, by, has_ended))
     return found
 
 
@@ -67,7 +67,7 @@ def left(
     others = {
         each.namespace
         for each in found
-        if each.is_inside and not each.is_zombie and each.pid not in trial
+        if each.is_inside and not each.has_ended and each.pid not in trial
     }
     stale = set(noted) - others
     return [

@@ -20,7 +20,7 @@ def kept(*found: Keeper) -> list[Keeper]:
         Keeper(WORKER, OTHER, "fd/5"),  # of a sandbox that was not seen
         Keeper(WORKER, NOTED, "ns/mnt"),
         Keeper(WORKER, OTHER, "task/12/ns/mnt"),
-        Keeper(WORKER, OTHER, "ns/user", is_zombie=True),
+        Keeper(WORKER, OTHER, "ns/user", has_ended=True),
     ],
 )
 def test_what_keeps_a_namespace_of_a_sandbox_is_found(keeper: Keeper) -> None:
@@ -33,7 +33,7 @@ def test_what_keeps_a_namespace_of_a_sandbox_is_found(keeper: Keeper) -> None:
         Keeper(STRANGER, OTHER, "fd/5"),
         Keeper(STRANGER, OTHER, "ns/mnt"),
         Keeper(STRANGER, NOTED, "ns/mnt"),  # no sandbox has strangers in it
-        Keeper(STRANGER, NOTED, "ns/mnt", is_zombie=True),
+        Keeper(STRANGER, NOTED, "ns/mnt", has_ended=True),
         Keeper(WORKER, MACHINE, "fd/5"),
         Keeper(STRANGER, MACHINE, "fd/5"),
     ],
@@ -50,4 +50,4 @@ def test_a_number_that_another_program_has_now_is_its_own() -> None:
 
 def test_a_zombie_is_no_other_program() -> None:
     holder = Keeper(STRANGER, NOTED, "fd/5")
-    assert kept(Keeper(SECOND, NOTED, "ns/mnt", is_zombie=True), holder) == [holder]
+    assert kept(Keeper(SECOND, NOTED, "ns/mnt", has_ended=True), holder) == [holder]
