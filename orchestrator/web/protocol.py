@@ -14,13 +14,13 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
-import h11
 from django.http import HttpResponse
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from foundation.errors import IsolaneError
 from foundation.known_caller import STATE
+from foundation.linear_h11 import h11
 from foundation.request_ids import HEADER
 from orchestrator.web import refusals
 from orchestrator.web.answer import ApplicationAnswer
