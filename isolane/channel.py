@@ -10,7 +10,9 @@ Failure: BlockingIOError if it would have to wait, ConnectionError if the other 
 """
 
 import contextlib
+import fcntl
 import os
+from collections.abc import Sequence
 
 
 class Channel:
@@ -27,9 +29,23 @@ class Channel:
         """Return some bytes; none at the end."""
         return os.read(self.reading, size)
 
+    def receive_into(self, room: memoryview) -> int:
+        """Receive some bytes, and return how many; none at the end."""
+        return os.readv(self.reading, [room])
+
     def send(self, data: bytes | memoryview) -> int:
         """Send as much as there is room for, and return how much."""
         return os.write(self.writing, data)
+
+    def send_pieces(self, pieces: Sequence[bytes | memoryview]) -> int:
+        """Send as much of these as there is room for, one behind the other, and return how much."""
+        return os.writev(self.writing, pieces)
+
+    def widen(self, size: int) -> None:
+        """Let so many bytes be under way in each direction, if the kernel has them to spare."""
+        for descriptor in (self.reading, self.writing):
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size)
 
     def close(self) -> None:
         """Close it. Repeatable."""

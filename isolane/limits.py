@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunLimits:
-    """The most that one run may use at the same time; None is no limit. Levels differ in what they bound."""
+    """The most that one run may use; None is no limit. Levels differ in what they bound."""
 
     cpu: float | None = None  # cores; without cgroups CPU seconds of each process
     ram_mb: int | None = None
@@ -14,6 +14,9 @@ class RunLimits:
     disk_mb: int | None = None  # files that it writes
     open_files: int | None = None  # of each process
     output_kb: int | None = None  # log lines of one attempt of a step
+    connections: int | None = None  # open through the gate
+    network_mb: int | None = None  # sent and received through the gate, together
+    idle_seconds: int | None = None  # of a connection through the gate, without a byte
     seconds: float | None = None  # for which the run may still go on
 
     def stricter(self, other: "RunLimits") -> "RunLimits":

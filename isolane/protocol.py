@@ -56,8 +56,9 @@ class Grant:
     scope: ResourceScope
     config: dict[str, Any]  # for its provider
     secrets: dict[str, str] = field(repr=False)  # by the names that its provider knows
-    address: str = ""  # the IP address that the worker found for its host, and allowed
+    address: str = ""  # the IP address to connect to: that of its host, or of the gate's way to it
     eager: bool = False  # opened with the context
+    brokered: bool = False  # the gate speaks TLS and logs in: connect in clear, without a secret
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,9 @@
 """`python -P -m isolane.zygote --fd N …`: imports the packages once, then forks a runner in milliseconds.
 
-Messages come over a socket of packets from the worker, each with the descriptors of one runner: its stream and its
-lifeline. The zygote answers with the process id and a pidfd, and later sends an exit report over the lifeline. A dead
-runner that shares the machine's process ids is reaped only when the worker has closed its end, so that its id is not
-another process's meanwhile.
+Messages come over a socket of packets from the worker, each with the descriptors of one runner: its stream, its
+lifeline and, for a sandbox, its gate channel. The zygote answers with the process id and a pidfd, and later sends an
+exit report over the lifeline. A dead runner that shares the machine's process ids is reaped only when the worker has
+closed its end, so that its id is not another process's meanwhile.
 
 Timing: a fork takes some milliseconds, with namespaces some more.
 Model: one process, one thread; exec'd with a clean environment, never forked from the worker.
@@ -39,6 +39,7 @@ from isolane.privileges import (
     drop_capabilities,
     set_dumpable,
 )
+from isolane.providers.registry import import_drivers
 from isolane.runner import EXIT_PACKAGE, serve
 from isolane.sandbox.clone import NEWIPC, NEWNET, NEWNS, NEWPID, NEWUSER, NEWUTS, clone, map_user
 from isolane.sandbox.guard import Guard
@@ -80,6 +81,7 @@ class ForkServer:
         self._late = late
         self._view = view
         self._homes = find_variables(("HOME", "TMPDIR"))
+        self._driven: set[str] = set()  # types of resources whose drivers are imported
         self._forked: dict[int, Forked] = {}
         self._pids: dict[int, int] = {}  # by the descriptor of their lifeline
         self._poll = select.poll()
@@ -113,14 +115,14 @@ class ForkServer:
                 os.close(descriptor)
             self._refuse(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
             return
-        reading, writing, lifeline, *joins = descriptors
+        reading, writing, lifeline, *others = descriptors
         with contextlib.ExitStack() as close:
             stream = close.enter_context(Channel(reading, writing))
             line = socket.socket(fileno=lifeline)
-            for descriptor in joins:
+            for descriptor in others:
                 close.callback(os.close, descriptor)
             try:
-                self._answer(*self._fork(json.loads(message), stream, line, joins), line)
+                self._answer(*self._fork(json.loads(message), stream, line, others), line)
             except (SetupError, OSError) as error:
                 line.close()
                 self._refuse(error)
@@ -131,12 +133,24 @@ class ForkServer:
         self._control.send(failure.encode())
 
     def _fork(
-        self, request: dict[str, Any], stream: Channel, line: socket.socket, joins: list[int]
+        self, request: dict[str, Any], stream: Channel, line: socket.socket, others: list[int]
     ) -> tuple[int, bool]:
         if (fields := request.get("sandbox")) is None:
             return self._fork_shared(request["folder"], stream, line), False
+        self._import_drivers(request["types"])
         spec, program = SandboxSpec.decode(fields), base64.b64decode(request["program"])
-        return self._fork_sandbox(Guard(spec, self._view, program, line, joins), spec, stream), True
+        gate, joins = others[:2], others[2:]
+        guard = Guard(spec, self._view, program, line, joins)
+        return self._fork_sandbox(guard, spec, stream, gate), True
+
+    def _import_drivers(self, types: Sequence[str]) -> None:
+        """Import them once for all runs to come: that takes longer than a run."""
+        if new := set(types) - self._driven:
+            for each in sorted(new):
+                import_drivers(each)
+            self._driven |= new
+            gc.collect()
+            gc.freeze()
 
     def _answer(self, pid: int, is_sandbox: bool, line: socket.socket) -> None:  # noqa: FBT001 - as it came
         try:
@@ -173,12 +187,14 @@ class ForkServer:
         finally:
             os._exit(1)
 
-    def _fork_sandbox(self, guard: Guard, spec: SandboxSpec, stream: Channel) -> int:
+    def _fork_sandbox(
+        self, guard: Guard, spec: SandboxSpec, stream: Channel, gate: list[int]
+    ) -> int:
         mapped, mapping = os.pipe()
         namespaces = _NAMESPACES | (NEWNET if Wall.NET in spec.walls else 0)
         try:
             if (pid := clone(namespaces)) == 0:
-                self._become_guard(guard, spec, stream, mapped, mapping)
+                self._become_guard(guard, spec, stream, Channel(*gate), mapped, mapping)
             if spec.outside is not None:
                 self._map(pid, spec.outside)
                 os.write(mapping, b"1")
@@ -188,7 +204,13 @@ class ForkServer:
         return pid
 
     def _become_guard(
-        self, guard: Guard, spec: SandboxSpec, stream: Channel, mapped: int, mapping: int
+        self,
+        guard: Guard,
+        spec: SandboxSpec,
+        stream: Channel,
+        gate: Channel,
+        mapped: int,
+        mapping: int,
     ) -> NoReturn:
         try:
             self._leave()
@@ -196,6 +218,7 @@ class ForkServer:
             guard.run(
                 lambda: serve(stream, versions=self._versions, late=self._late, limits=spec.limits),
                 stream=stream,
+                gate=gate,
                 mapped=mapped,
             )
         finally:
@@ -278,9 +301,8 @@ def main() -> NoReturn:
     control.set_inheritable(False)
     set_dumpable(dumpable=False)
     if os.geteuid() == 0:
-        with contextlib.suppress(
-            PermissionError
-        ):  # root of a namespace that keeps the groups of its maker
+        # Root of a namespace that keeps the groups of its maker may not.
+        with contextlib.suppress(PermissionError):
             os.setgroups([])
     drop_capabilities(keep=(CAP_SETGID, CAP_SETUID, CAP_SETPCAP))
     sys.path[:0] = options.path

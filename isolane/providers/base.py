@@ -20,6 +20,7 @@ class Provider(ABC, Generic[H]):
         Config
     ]  # a frozen dataclass, which isolane.shapes builds from a definition's config
     secrets: ClassVar[Mapping[str, str]] = {}  # name to description, of the secrets that it takes
+    drivers: ClassVar[tuple[str, ...]] = ()  # modules that `create` imports, of a built-in type
     dispose_s: ClassVar[float] = DISPOSE_SECONDS  # after which a disposal counts as hanging
 
     def check_definition(self, config: Any, secrets: frozenset[str]) -> None:

@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from isolane.protocol import Grant, ProtocolError, dump
 from isolane.providers.base import Provider
@@ -29,6 +29,7 @@ class CacheConfig:
     """The config of a definition; the platform knows where the cache is."""
 
     ttl_s: float = 3600.0  # for values that are set without one
+    credentials: Literal["brokered", "inside"] = "brokered"  # where runs have a gate
 
     def __post_init__(self) -> None:
         _milliseconds(self.ttl_s)
@@ -40,18 +41,20 @@ class IssuedConfig(CacheConfig):
 
     host: str
     port: int
-    username: str
     prefix: str
+    username: str = ""  # not needed where a broker logs in
     tls: bool = False
+    ca: str = ""  # certificates in PEM: the only authorities to trust; empty for the public ones
 
 
 class CacheHandle:
     """JSON values by key, visible to this placement only."""
 
-    def __init__(self, connection: Any, *, prefix: str, ttl_s: float) -> None:
+    def __init__(self, connection: Any, *, prefix: str, ttl_s: float, user: str) -> None:
         self._connection = connection  # of redis-py, which is not typed
         self._prefix = prefix
         self._ttl_s = ttl_s
+        self._user = user
         self._lock = threading.Lock()
         self._closed = False
         self._broken = False
@@ -89,7 +92,7 @@ class CacheHandle:
     def check(self) -> dict[str, Any]:
         """Ask the server for a sign of life and its id of this client."""
         _, number = self._ask(("PING",), ("CLIENT", "ID"))
-        return {"client_id": int(number), "user": str(self._connection.username)}
+        return {"client_id": int(number), "user": self._user}
 
     @property
     def is_broken(self) -> bool:
@@ -156,17 +159,24 @@ class Cache(Provider[CacheHandle]):
 
     type = "cache"
     config = CacheConfig
+    drivers = ("redis.connection",)
 
     def create(self, grant: Grant, tag: str) -> CacheHandle:
-        """Connect as the user that was issued to this placement."""
+        """Connect as the user that was issued to this placement, or to the broker that logs in as that user."""
         from redis.connection import Connection, SSLConnection  # noqa: PLC0415 - only runtimes need it
 
         config: IssuedConfig = build(IssuedConfig, grant.config, "config")
-        connection: Any = (SSLConnection if config.tls else Connection)(
-            host=config.host,
+        has_tls = config.tls and not grant.brokered
+        login: dict[str, Any] = {
+            "username": config.username,
+            "password": grant.secrets.get("password"),
+        }
+        trust: dict[str, Any] = {"ssl_ca_data": config.ca} if has_tls and config.ca else {}
+        connection: Any = (SSLConnection if has_tls else Connection)(
+            host=config.host if has_tls else grant.address or config.host,  # TLS proves the name
             port=config.port,
-            username=config.username,
-            password=grant.secrets.get("password"),
+            **({} if grant.brokered else login),
+            **trust,
             client_name=tag,
             driver_info=None,  # the user has no right to the command that sends it
             protocol=2,
@@ -179,7 +189,9 @@ class Cache(Provider[CacheHandle]):
             connection.disconnect()
             raise
         connection.connect_check_health = _never_again
-        return CacheHandle(connection, prefix=config.prefix, ttl_s=config.ttl_s)
+        return CacheHandle(
+            connection, prefix=config.prefix, ttl_s=config.ttl_s, user=config.username
+        )
 
     def check(self, handle: CacheHandle) -> dict[str, Any]:
         """Ask the server for a sign of life."""

@@ -4,7 +4,6 @@ from collections.abc import Generator, Mapping
 
 import httpx
 
-from isolane.providers.headers import is_value
 from isolane.providers.transport import IDEMPOTENT, PinnedTransport
 
 
@@ -17,16 +16,29 @@ def client(
     connect_timeout_s: float,
     retries: int,
     retried: frozenset[str] = IDEMPOTENT,
-    auth: httpx.Auth | None = None,
+    auth: tuple[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
+    ca: str = "",
+    http2: bool = False,
+    is_clear: bool = False,
 ) -> httpx.Client:
-    """Return a client of the base URL; it connects on first use, and raises when it is used after closing."""
+    """Return a client of the base URL; it connects on first use, and raises when it is used after closing.
+
+    `auth` is the header line with the secret. A clear one speaks no TLS whatever the base URL says: the gate does.
+    """
     transport = PinnedTransport(
-        base_url, address=address, timeout_s=timeout_s, retries=retries, retried=retried
+        base_url,
+        address=address,
+        timeout_s=timeout_s,
+        retries=retries,
+        retried=retried,
+        ca=ca,
+        http2=http2,
+        is_clear=is_clear,
     )
     return httpx.Client(
         base_url=base_url,
-        auth=auth,
+        auth=_HeaderAuth(*auth) if auth else None,
         headers={**(headers or {}), "User-Agent": f"isolane {tag}"},
         timeout=httpx.Timeout(timeout_s, connect=connect_timeout_s),
         transport=transport,
@@ -35,12 +47,10 @@ def client(
     )
 
 
-class HeaderAuth(httpx.Auth):
+class _HeaderAuth(httpx.Auth):
     """Puts a secret into one header of every request."""
 
     def __init__(self, header: str, value: str) -> None:
-        if not is_value(value):
-            raise ValueError("the secret has a character that no header can carry")
         self._header = header
         self._value = value
 

@@ -44,3 +44,10 @@ def is_name(name: str) -> bool:
 def is_value(value: str) -> bool:
     """Say whether a header can carry this value as it is."""
     return _VALUE.fullmatch(value) is not None
+
+
+def secret_line(name: str, value: str) -> tuple[str, str]:
+    """Return the header line with a secret, or refuse a secret without repeating it."""
+    if not is_value(value):
+        raise ValueError("the secret has a character that no header can carry")
+    return name, value

@@ -1,12 +1,13 @@
 """The type `http_api`: a client of one HTTP service."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from isolane.protocol import Grant
+from isolane.providers import certificates, urls
 from isolane.providers import headers as header_lines
-from isolane.providers import urls
 from isolane.providers.base import Provider
 from isolane.shapes import build
 
@@ -30,6 +31,9 @@ class HttpApiConfig:
     timeout_s: float = 10.0  # of a request, with all its tries, to the last byte of its answer
     connect_timeout_s: float = 5.0
     retries: int = 0  # of GET, HEAD, OPTIONS, PUT and DELETE
+    credentials: Literal["brokered", "inside"] = "brokered"  # where runs have a gate
+    ca: str = ""  # certificates in PEM: the only authorities to trust; empty for the public ones
+    http2: bool = False  # with a server that has it
 
     def __post_init__(self) -> None:
         if fault := urls.fault_in(self.base_url):
@@ -37,6 +41,9 @@ class HttpApiConfig:
         if fault := header_lines.fault_in(self.headers):
             raise ValueError(f"headers: {fault}")
         check_times(self.timeout_s, self.connect_timeout_s, self.retries)
+        check_ca(self.ca, self.base_url)
+        if self.http2 and not has_tls(self.base_url):
+            raise ValueError("http2: needs a base_url with https")
         self._check_auth()
 
     def _check_auth(self) -> None:
@@ -57,6 +64,7 @@ class HttpApi(Provider["httpx.Client"]):
 
     type = "http_api"
     config = HttpApiConfig
+    drivers = ("isolane.providers.client",)
     secrets: ClassVar[Mapping[str, str]] = {
         "token": "the bearer token, the password of basic auth, or the header's value"
     }
@@ -80,8 +88,11 @@ class HttpApi(Provider["httpx.Client"]):
             timeout_s=config.timeout_s,
             connect_timeout_s=config.connect_timeout_s,
             retries=config.retries,
-            auth=_auth(config, grant.secrets),
+            auth=None if grant.brokered else auth_header(config, grant.secrets),
             headers=config.headers,
+            ca=config.ca,
+            http2=config.http2,
+            is_clear=grant.brokered,
         )
 
     def check(self, handle: "httpx.Client") -> dict[str, Any]:
@@ -104,6 +115,33 @@ def check_times(timeout_s: float, connect_timeout_s: float, retries: int) -> Non
         raise ValueError(f"retries: {retries} is not between 0 and {RETRIES_MAX}")
 
 
+def has_tls(base_url: str) -> bool:
+    """Say whether connections to this base URL begin with TLS."""
+    return base_url.startswith("https:")
+
+
+def check_ca(ca: str, base_url: str) -> None:
+    """Refuse certificates that nothing can use."""
+    if ca and not has_tls(base_url):
+        raise ValueError("ca: needs a base_url with https")
+    if ca and (fault := certificates.fault_in(ca)):
+        raise ValueError(f"ca: {fault}")
+
+
+def auth_header(config: HttpApiConfig, secrets: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return name and value of the header that carries the secret, if there is one."""
+    match config.auth:
+        case "none":
+            return None
+        case "basic":
+            login = base64.b64encode(f"{config.user}:{secrets['token']}".encode()).decode()
+            return header_lines.secret_line("Authorization", f"Basic {login}")
+        case "bearer":
+            return header_lines.secret_line("Authorization", f"Bearer {secrets['token']}")
+        case "header":
+            return header_lines.secret_line(config.header, secrets["token"])
+
+
 def status_of(client: "httpx.Client", method: str, path: str) -> int:
     """Return the status of a remote server's answer, without reading a body that may have no end."""
     import httpx  # noqa: PLC0415 - the driver, see base
@@ -117,19 +155,3 @@ def status_of(client: "httpx.Client", method: str, path: str) -> int:
             return response.status_code
     except httpx.HTTPError as error:
         raise of_error(f"{method} {client.base_url.path}{path}", error) from error
-
-
-def _auth(config: HttpApiConfig, secrets: Mapping[str, str]) -> "httpx.Auth | None":
-    import httpx  # noqa: PLC0415 - the driver, see base
-
-    from isolane.providers.client import HeaderAuth  # noqa: PLC0415 - imports the driver
-
-    match config.auth:
-        case "none":
-            return None
-        case "basic":
-            return httpx.BasicAuth(config.user, secrets["token"])
-        case "bearer":
-            return HeaderAuth("Authorization", f"Bearer {secrets['token']}")
-        case "header":
-            return HeaderAuth(config.header, secrets["token"])

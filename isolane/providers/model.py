@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from isolane.protocol import Grant
-from isolane.providers import urls
+from isolane.providers import headers, urls
 from isolane.providers.base import Provider
 from isolane.providers.chat import ChatSession, EchoSession
-from isolane.providers.http_api import check_times
+from isolane.providers.http_api import check_ca, check_times
 from isolane.shapes import build
 
 _CONNECT_TIMEOUT = 5.0  # seconds
@@ -25,6 +25,8 @@ class ModelConfig:
     retries: int = (
         0  # after broken connections, 502, 503 and 504; an answer may then be paid for twice
     )
+    credentials: Literal["brokered", "inside"] = "brokered"  # where runs have a gate
+    ca: str = ""  # certificates in PEM: the only authorities to trust; empty for the public ones
 
     def __post_init__(self) -> None:
         if not self.model or len(self.model) > 200 or not self.model.isprintable():
@@ -34,6 +36,7 @@ class ModelConfig:
             raise ValueError(f"base_url: {fault}")
         if self.provider == "echo" and self.base_url:
             raise ValueError("base_url: the provider echo takes none")
+        check_ca(self.ca, self.base_url)
 
 
 class Model(Provider[ChatSession]):
@@ -41,6 +44,7 @@ class Model(Provider[ChatSession]):
 
     type = "model"
     config = ModelConfig
+    drivers = ("isolane.providers.client", "isolane.providers.openai_chat")
     secrets: ClassVar[Mapping[str, str]] = {"api_key": "the key of the API, if it needs one"}
 
     def check_definition(self, config: Any, secrets: frozenset[str]) -> None:
@@ -64,12 +68,17 @@ class Model(Provider[ChatSession]):
         handle.close()
 
 
+def auth_header(secrets: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return name and value of the header that carries the key, if there is one."""
+    key = secrets.get("api_key")
+    return headers.secret_line("Authorization", f"Bearer {key}") if key else None
+
+
 def _openai(config: ModelConfig, grant: Grant, tag: str) -> ChatSession:
-    from isolane.providers.client import HeaderAuth, client  # noqa: PLC0415 - the driver, see base
+    from isolane.providers.client import client  # noqa: PLC0415 - the driver, see base
     from isolane.providers.openai_chat import OpenAIChat  # noqa: PLC0415 - likewise
     from isolane.providers.transport import IDEMPOTENT  # noqa: PLC0415 - likewise
 
-    key = grant.secrets.get("api_key")
     http = client(
         config.base_url,
         address=grant.address,
@@ -78,6 +87,8 @@ def _openai(config: ModelConfig, grant: Grant, tag: str) -> ChatSession:
         connect_timeout_s=min(_CONNECT_TIMEOUT, config.timeout_s),
         retries=config.retries,
         retried=IDEMPOTENT | {"POST"},
-        auth=HeaderAuth("Authorization", f"Bearer {key}") if key else None,
+        auth=None if grant.brokered else auth_header(grant.secrets),
+        ca=config.ca,
+        is_clear=grant.brokered,
     )
     return OpenAIChat(http, config.model)

@@ -1,7 +1,7 @@
 """Connections of one HTTP client: to one address only, within the request's time, and none after it is closed.
 
-DNS is not asked; TLS and the Host header keep the name. Closing also ends a connection that another thread waits on
-or is just opening.
+DNS is not asked; TLS and the Host header keep the name. Where a client is clear, the gate at the address speaks TLS.
+Closing also ends a connection that another thread waits on or is just opening.
 
 Timing: connecting, reading and writing block until they are done, or until the deadline of `until`.
 Model: blocking sockets, used from any thread; each thread has its own deadline.
@@ -27,8 +27,9 @@ _LEAST = 0.001  # seconds; a timeout of zero would make the socket non-blocking
 class PinnedBackend(httpcore.NetworkBackend):
     """Opens connections to one host and port."""
 
-    def __init__(self, *, host: str, port: int, address: str) -> None:
+    def __init__(self, *, host: str, port: int, address: str, is_clear: bool = False) -> None:
         self._origin = (host, port)
+        self.is_clear = is_clear
         self._address = address or host
         self._inner = httpcore.SyncBackend()
         self._time = threading.local()
@@ -133,7 +134,9 @@ class PinnedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        """Start TLS with a remote server that proves to have that name."""
+        """Start TLS with a remote server that proves to have that name, unless the gate does that."""
+        if self._backend.is_clear:
+            return self
         left = self._backend.left(timeout, httpcore.ConnectTimeout)
         self._inner = self._inner.start_tls(ssl_context, server_hostname, left)
         self._backend.after_opening(self)

@@ -1,5 +1,6 @@
 """The providers of a runtime by their type: the built-in ones, and those of installed packages."""
 
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -32,6 +33,13 @@ def types() -> list[str]:
     """Return the names of all types, without importing them."""
     plugins = importlib.metadata.entry_points(group=ENTRY_POINTS).names
     return sorted(_BUILT_IN.keys() | plugins)
+
+
+def import_drivers(type: str) -> None:  # noqa: A002 - its name everywhere
+    """Import the drivers of a built-in type, which take long, as far as they are installed."""
+    for module in provider_of(type).drivers if type in _BUILT_IN else ():
+        with contextlib.suppress(ImportError):  # a runner without it refuses such a resource
+            importlib.import_module(module)
 
 
 def _made(type: str, cls: Any) -> Provider[Any]:  # noqa: A002

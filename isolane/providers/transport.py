@@ -12,11 +12,14 @@ Failure: httpx's errors, and the last answer or error of all tries; POLICY_VIOLA
 import ssl
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import httpcore
 import httpx
 
+from isolane.providers.certificates import client_context
 from isolane.providers.pinned import PinnedBackend
+from isolane.providers.proxy_status import NOT_CONNECTED, PROXY_STATUS, error_of
 from isolane.results import Code, StepError
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
@@ -26,6 +29,7 @@ _FIRST_DELAY = 0.1  # seconds, doubled by each try
 _LONGEST_DELAY = 2.0
 _PORTS = {"http": 80, "https": 443}
 _CONNECTIONS = 10  # at once, of one client
+_IDLE_SECONDS = 4.0  # of a connection that is used again; servers wait five and more
 
 
 class PinnedTransport(httpx.HTTPTransport):
@@ -39,20 +43,26 @@ class PinnedTransport(httpx.HTTPTransport):
         timeout_s: float,
         retries: int = 0,
         retried: frozenset[str] = IDEMPOTENT,
+        ca: str = "",
+        http2: bool = False,
+        is_clear: bool = False,
     ) -> None:
         self._origin = origin_of(httpx.URL(base_url))
         self._timeout_s = timeout_s
         self._retries = retries
         self._retried = retried
         scheme, host, port = self._origin
-        self._backend = PinnedBackend(host=host, port=port, address=address)
-        context = _context(scheme)
+        self._backend = PinnedBackend(host=host, port=port, address=address, is_clear=is_clear)
+        context = _context(ca, has_tls=scheme == "https" and not is_clear)
         super().__init__(verify=context, trust_env=False)
         # httpx has no parameter for the network backend; its own pool has connected to nothing yet.
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=_CONNECTIONS,
             max_keepalive_connections=_CONNECTIONS,
+            # With HTTP/2 nobody looks if the server has ended an idle one.
+            keepalive_expiry=_IDLE_SECONDS,
+            http2=http2 and not is_clear,
             network_backend=self._backend,
         )
 
@@ -76,6 +86,8 @@ class PinnedTransport(httpx.HTTPTransport):
         while True:
             try:
                 response = super().handle_request(request)
+                if self._backend.is_clear:  # to a gate; without one, nobody's word counts as its
+                    _raise_if_no_answer(response)
             except _BROKEN:
                 if number >= tries or not _waited(number, deadline):
                     raise
@@ -122,6 +134,14 @@ class _Body(httpx.SyncByteStream):
         self._inner.close()
 
 
+def _raise_if_no_answer(response: httpx.Response) -> None:
+    """Raise as if there were no gate where it has no answer of the remote server."""
+    error, reason = error_of(response.headers.get(PROXY_STATUS, ""))
+    if error and response.status_code == HTTPStatus.BAD_GATEWAY:
+        response.read()
+        raise (httpx.ConnectError if error in NOT_CONNECTED else httpx.RemoteProtocolError)(reason)
+
+
 def origin_of(url: httpx.URL) -> tuple[str, str, int]:
     """Return scheme, host and port, with the default port if the URL has none."""
     return url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme, 0)
@@ -136,10 +156,10 @@ def _waited(number: int, deadline: float) -> bool:
     return True
 
 
-def _context(scheme: str) -> ssl.SSLContext:
+def _context(ca: str, *, has_tls: bool) -> ssl.SSLContext:
     # Certificates are loaded only if they are used: it takes 20 ms. The bare context trusts no one.
-    if scheme == "https":
-        return httpx.create_ssl_context(trust_env=False)
+    if has_tls:
+        return client_context(ca)
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

@@ -19,24 +19,33 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from isolane.channel import Channel
+from isolane.gate.forwarder import bind_nameserver, forward
+from isolane.limits import RunLimits
 from isolane.privileges import drop_capabilities, set_dumpable
 from isolane.sandbox import landlock, seccomp
 from isolane.sandbox.clone import map_user
-from isolane.sandbox.loopback import bound_buffers, raise_loopback
+from isolane.sandbox.loopback import (
+    add_loopback_v6,
+    allow_low_ports,
+    bound_buffers,
+    raise_loopback,
+)
 from isolane.sandbox.ram import inherited_kb, used_ram_mb
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.rlimits import apply_rlimits
 from isolane.sandbox.root import build_root, open_trees
 from isolane.sandbox.spec import SandboxSpec, Wall
 from isolane.sandbox.syscalls import SetupError, set_parent_death_signal
-from isolane.sandbox.view import HOME, INSIDE_ID, View, devices
+from isolane.sandbox.view import HOME, HOST_NAME, INSIDE_ID, View, devices
 
 KEEPALIVE = struct.Struct("d")  # the time (monotonic) until which the sandbox may live
 END_NOW = -math.inf  # as a keepalive: end, and report what was used
 _RAM_SECONDS = 0.1  # between two looks
+_FORWARDER_FILES = 8192  # the worker refuses connections long before
 _EXITED = 0
 
 
@@ -60,18 +69,25 @@ class Guard:
         self._user, self._group = os.geteuid(), os.getegid()
         self._joins = joins  # descriptors by which a process enters the run's cgroups
         self._inherited_kb = 0
+        self._gate: Channel | None = None  # until the forwarder has it
+        self._nameserver: socket.socket | None = None  # likewise; none without a network of its own
+        self._forwarder = 0
 
     def run(
         self,
         serve: Callable[[], NoReturn],
         *,
         stream: Channel,
+        gate: Channel,
         mapped: int,
     ) -> NoReturn:
         """Build the sandbox, run `serve` in a child of this process, and end with it.
 
+        `gate` is the forwarder's, which starts when it is needed.
+
         `mapped` becomes readable when the zygote has written the map of users, if that is its part.
         """
+        self._gate = gate
         try:
             set_parent_death_signal(signal.SIGKILL)
             self._build(mapped)
@@ -87,6 +103,8 @@ class Guard:
                 self._lifeline.close()
                 serve()
             stream.close()
+            if self._spec.has_routes:
+                self._start_forwarder()
         except SetupError as error:
             self._end(ExitReport(step=error.step, errno=error.errno, reason=str(error)))
         except OSError as error:
@@ -110,48 +128,88 @@ class Guard:
             build_root(self._view, trees, disk_mb=self._spec.limits.disk_mb)
         if Wall.NET in self._spec.walls:
             raise_loopback()
+            allow_low_ports()
+            add_loopback_v6()
             bound_buffers()
-        socket.sethostname("isolane")
+            self._nameserver = bind_nameserver()
+        socket.sethostname(HOST_NAME)
 
     def _become_runner(self) -> None:
         """Give up, for ever, all that the set-up needed."""
-        spec = self._spec
+        self._close_gate()
+        self._join(self._spec.limits)
+        set_dumpable(dumpable=True)
+        os.environ.update(HOME=HOME, TMPDIR=HOME)
+        os.chdir(HOME)
+        self._restrict(write=(HOME, *self._devices))
+
+    def _start_forwarder(self) -> None:
+        """Let a child answer queries and carry connections, behind the same walls as the runner; once."""
+        gate, nameserver = self._gate, self._nameserver
+        if gate is None or nameserver is None:
+            return
+        self._forwarder = os.fork()  # noqa: TID251 - one thread, and meant to be a copy
+        if self._forwarder == 0:
+            try:
+                self._lifeline.close()
+                self._join(replace(self._spec.limits, open_files=_FORWARDER_FILES))
+                self._restrict(write=())
+                forward(gate, nameserver)
+            finally:
+                os._exit(1)
+        self._close_gate()
+
+    def _close_gate(self) -> None:
+        if self._gate is not None:
+            self._gate.close()
+        if self._nameserver is not None:
+            self._nameserver.close()
+        self._gate = self._nameserver = None
+
+    def _join(self, limits: RunLimits) -> None:
+        """Enter the run's cgroups and keep its limits."""
         os.setsid()
         for descriptor in self._joins:
             os.write(descriptor, b"0")
             os.close(descriptor)
-        if Wall.LIMITS in spec.walls:
-            apply_rlimits(spec.limits, counted=spec.counted)
-        set_dumpable(dumpable=True)
-        os.environ.update(HOME=HOME, TMPDIR=HOME)
-        os.chdir(HOME)
-        if Wall.LANDLOCK in spec.walls and landlock.abi() > 0:
-            landlock.restrict(read=self._view.readable, write=(HOME, *self._devices))
-        if Wall.SECCOMP in spec.walls:
+        if Wall.LIMITS in self._spec.walls:
+            apply_rlimits(limits, counted=self._spec.counted)
+
+    def _restrict(self, *, write: Sequence[str]) -> None:
+        if Wall.LANDLOCK in self._spec.walls and landlock.abi() > 0:
+            landlock.restrict(read=self._view.readable, write=write)
+        if Wall.SECCOMP in self._spec.walls:
             seccomp.load(self._program)
 
     # --- while the runner lives
     def _watch(self, runner: int) -> NoReturn:
-        for descriptor in self._joins:
-            os.close(descriptor)
         until, poll, wake = self._spec.until, select.poll(), _wake_at_child()
         poll.register(self._lifeline, select.POLLIN)
         poll.register(wake, select.POLLIN)
+        queries = self._nameserver.fileno() if self._nameserver is not None else -1
+        if self._nameserver is not None:
+            poll.register(queries, select.POLLIN)
         look_at = time.monotonic() if self._spec.looks_at_ram else math.inf
         while True:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake, 4096)  # before the look, so that what ends after it wakes us
-            if (status := _reap(runner)) is not None:
-                self._stop(runner, status=status)
+            ended = _reap()
+            if runner in ended:
+                self._stop(runner, status=ended[runner])
+            # Killed, for want of RAM or by a step.
+            if ended.get(self._forwarder, _EXITED) != _EXITED:
+                self._stop(runner)
             until = self._newest_keepalive(runner, until)
             if time.monotonic() >= until:
                 self._stop(runner, lapsed=until != END_NOW)
-            if (
-                time.monotonic() >= look_at
-            ):  # not at each death of a child, of which there may be many
+            # Not at each death of a child, of which there may be many.
+            if time.monotonic() >= look_at:
                 self._check_ram(runner)
                 look_at = time.monotonic() + _RAM_SECONDS
-            _sleep(poll, min(until, look_at) - time.monotonic())
+            if queries in _ready(poll, min(until, look_at) - time.monotonic()):
+                poll.unregister(queries)
+                with contextlib.suppress(OSError):  # no more processes: names are not known then
+                    self._start_forwarder()
 
     def _check_ram(self, runner: int) -> None:
         used = used_ram_mb(HOME, inherited_kb=self._inherited_kb)
@@ -178,7 +236,7 @@ class Guard:
         """End all processes, since only what has ended tells what it used, and report."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
-        killed = _reap(runner, 0)
+        killed = _reap(0).get(runner)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         report = ExitReport(
             status=killed if status is None else status,
@@ -200,24 +258,24 @@ def _wake_at_child() -> int:
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # Python's own handler would let a step interrupt this process
+    # Python's own handler would let a step interrupt this process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return reading
 
 
-def _sleep(poll: select.poll, seconds: float) -> None:
-    poll.poll(None if seconds == math.inf else max(math.ceil(seconds * 1000), 0))
+def _ready(poll: select.poll, seconds: float) -> set[int]:
+    """Return the descriptors that are ready within this time."""
+    found = poll.poll(None if seconds == math.inf else max(math.ceil(seconds * 1000), 0))
+    return {descriptor for descriptor, _ in found}
 
 
-def _reap(runner: int, options: int = os.WNOHANG) -> int | None:
-    """Reap all children that have ended, orphans included; return the runner's status if it is among them."""
-    found = None
+def _reap(options: int = os.WNOHANG) -> dict[int, int]:
+    """Reap all children that have ended, orphans included; return their statuses."""
+    found: dict[int, int] = {}
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, options)
             if pid == 0:
                 break
-            if pid == runner:
-                found = status
+            found[pid] = status
     return found

@@ -14,7 +14,7 @@ from isolane.limits import RunLimits
 
 _MB = 1024 * 1024
 _BESIDE_MB = 128  # stacks of threads and pools of allocators, which are reserved and hardly used
-_OWN_PROCESSES = 1  # the guard, which counts for the same user namespace
+_OWN_PROCESSES = 2  # guard and forwarder, which count for the same user namespace
 
 
 def apply_rlimits(limits: RunLimits, *, counted: Collection[str]) -> None:

@@ -26,10 +26,10 @@ class SandboxSpec:
     limits: RunLimits
     until: float = math.inf  # may live until then (monotonic), unless a keepalive follows
     outside: int | None = None  # the user and group outside, if the zygote may choose; else its own
-    counted: frozenset[str] = (
-        frozenset()
-    )  # names of the limits that a cgroup keeps for all processes together
+    # Names of the limits that a cgroup keeps for all processes together.
+    counted: frozenset[str] = frozenset()
     walls: frozenset[Wall] = frozenset(Wall)
+    has_routes: bool = False  # of its gate, so that its forwarder is needed from the start
 
     @property
     def looks_at_ram(self) -> bool:

@@ -38,12 +38,13 @@ LINKS = {
     "/dev/stderr": "/proc/self/fd/2",
     "/dev/shm": HOME,  # noqa: S108 - counted with the rest of what it writes
 }
+HOST_NAME = "isolane"
 FILES = {
     "/etc/passwd": f"runner:x:{INSIDE_ID}:{INSIDE_ID}::{HOME}:/bin/sh\n",
     "/etc/group": f"runner:x:{INSIDE_ID}:\n",
-    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
-    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-    "/etc/resolv.conf": "",
+    "/etc/hosts": f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:2\n",  # the gate's forwarder
 }
 
 

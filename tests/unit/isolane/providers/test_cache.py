@@ -1,5 +1,6 @@
 """isolane.providers.cache: what a definition may say, and what redis-py is told."""
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -43,6 +44,19 @@ def test_it_connects_as_the_grant_says(
     }  # fmt: skip
     assert connection.call_args.kwargs.items() >= expected.items()
     connection.return_value.connect.assert_called_once_with()
+
+
+def test_a_broker_has_the_user_and_speaks_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = MagicMock()
+    monkeypatch.setattr(redis.connection, "Connection", connection)
+    whole = grant(tls=True)
+    del whole.config["username"]
+    brokered = replace(whole, address="127.7.0.1", brokered=True, secrets={})
+    handle = Cache().create(brokered, "the tag")
+    said = connection.call_args.kwargs
+    assert (said["host"], said["port"]) == ("127.7.0.1", 6380)
+    assert {"username", "password"}.isdisjoint(said)
+    assert handle._prefix == "exec:e1:1:"
 
 
 def test_a_half_made_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """isolane.providers.database: what a definition may say, and what psycopg is told."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -10,6 +12,7 @@ import pytest
 from isolane.protocol import Grant
 from isolane.providers.database import Database, DatabaseConfig, Mint, root_certificates
 from isolane.shapes import ShapeError, build
+from tests.tls_certificates import TestAuthority
 
 CONFIG = {"host": "db.example.com", "dbname": "shop", "user": "ada"}
 
@@ -24,6 +27,11 @@ def grant(address: str = "", **config: Any) -> Grant:
         secrets={"password": "correct-horse"},
         address=address,
     )
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> TestAuthority:
+    return TestAuthority(tmp_path)
 
 
 @pytest.fixture
@@ -58,7 +66,35 @@ def test_without_an_address_the_name_is_looked_up(connect: MagicMock) -> None:
 def test_who_verifies_a_server_knows_the_public_authorities(
     sslmode: str, is_verified: bool
 ) -> None:
-    assert root_certificates(sslmode) == (certifi.where() if is_verified else None)
+    with root_certificates(sslmode, "") as file:
+        assert file == (certifi.where() if is_verified else None)
+
+
+@pytest.mark.parametrize(
+    ("sslmode", "is_given"), [("prefer", False), ("require", True), ("verify-ca", True), ("verify-full", True)]
+)  # fmt: skip
+def test_authorities_of_a_definition_are_in_a_file_while_it_is_connected(
+    sslmode: str, is_given: bool
+) -> None:
+    with root_certificates(sslmode, "the certificates") as name:
+        assert (name is not None) == is_given
+        file = Path(name or "none")
+        assert not is_given or file.read_text(encoding="ascii") == "the certificates"
+    assert not file.exists()
+
+
+def test_a_broker_has_the_password_and_speaks_tls(
+    connect: MagicMock, authority: TestAuthority
+) -> None:
+    whole = grant("127.7.0.1", sslmode="verify-full", ca=authority.pem)
+    Database().create(replace(whole, brokered=True, secrets={}), "the tag")
+    said = connect.call_args.kwargs
+    expected = {
+        "host": "db.example.com", "hostaddr": "127.7.0.1", "dbname": "shop", "user": "ada", "sslmode": "disable",
+    }  # fmt: skip
+    assert said.items() >= expected.items()
+    assert "password" not in said
+    assert "sslrootcert" not in said
 
 
 def test_an_old_server_is_not_asked_for_what_it_does_not_know(connect: MagicMock) -> None:
@@ -97,11 +133,20 @@ def test_a_whole_config_is_read() -> None:
         ({"mint": {"roles": []}}, "mint.roles: name at least one role"),
         ({"mint": {"roles": [""]}}, "mint.roles: name at least one role"),
         ({"password": "x"}, "unknown field 'password'"),
+        ({"credentials": "outside"}, "credentials: expected one of brokered, inside"),
+        ({"ca": "x", "sslmode": "verify-full"}, "ca: contains no certificate in PEM"),
     ],
 )
 def test_a_bad_config_names_the_field(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(ShapeError, match=reason):
         build(DatabaseConfig, CONFIG | change, "config")
+
+
+def test_authorities_need_a_mode_that_asks_for_them(authority: TestAuthority) -> None:
+    config = CONFIG | {"ca": authority.pem}
+    assert build(DatabaseConfig, config | {"sslmode": "verify-ca"}, "config").ca == authority.pem
+    with pytest.raises(ShapeError, match="ca: with sslmode 'prefer' no certificate is checked"):
+        build(DatabaseConfig, config, "config")
 
 
 def test_minting_needs_a_password() -> None:

@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -387,6 +388,54 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     client.close()
 
 
+def test_an_authority_of_the_definition_replaces_the_public_ones(
+    tls_server: tuple[RawServer, list[str | None]], certificate: Path
+) -> None:
+    url = f"https://shop.test:{tls_server[0].port}"
+    ca = certificate.read_text().partition("-----END PRIVATE KEY-----")[2].strip()
+    client = PROVIDER.create(http_grant(url, ca=ca), TAG)
+    assert client.get("/").text == "ok"
+    client.close()
+
+
+# --- behind a gate
+def test_a_brokered_client_speaks_in_clear_and_has_no_secret(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certifi, "where", lambda: pytest.fail("certificates were loaded"))
+    url = f"https://shop.test:{recorder.port}"
+    asked = http_grant(url, auth="bearer", http2=True)
+    client = PROVIDER.create(replace(asked, secrets={}, brokered=True), TAG)
+    assert client.base_url == httpx.URL(url)
+    assert client.get("/").status_code == 200
+    with pytest.raises(StepError, match="the only origin that this resource reaches"):
+        client.get(f"http://shop.test:{recorder.port}/")
+    client.close()
+    (request,) = recorder.requests
+    assert request.headers["host"] == f"shop.test:{recorder.port}"
+    assert request.headers["user-agent"] == f"isolane {TAG}"
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("brokered", "status", "is_believed"),
+    [(True, 502, True), (True, 200, False), (False, 502, False)],
+)
+def test_only_a_gate_that_has_no_answer_is_believed_to_be_one(
+    recorder: Recorder, brokered: bool, status: int, is_believed: bool
+) -> None:
+    says = {"Proxy-Status": "isolane; error=destination_unavailable"}
+    recorder.otherwise = Answer(status=status, headers=says)
+    asked = http_grant(f"http://shop.test:{recorder.port}")
+    client = PROVIDER.create(replace(asked, brokered=brokered), TAG)
+    if is_believed:
+        with pytest.raises(httpx.ConnectError):
+            client.post("/")
+    else:
+        assert client.post("/").status_code == status
+    client.close()
+
+
 # --- definitions
 @pytest.mark.parametrize(
     ("config", "reason"),
@@ -420,6 +469,10 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
         ({"timeout_s": float("nan")}, "timeout_s: nan is not above 0"),
         ({"connect_timeout_s": 61}, "connect_timeout_s: 61.0 is not"),
         ({"retries": 6}, "retries: 6 is not between 0 and 5"),
+        ({"credentials": "none"}, "credentials: expected one of brokered, inside"),
+        ({"ca": "x"}, "ca: contains no certificate in PEM"),
+        ({"ca": "x", "base_url": "http://a"}, "ca: needs a base_url with https"),
+        ({"http2": True, "base_url": "http://a"}, "http2: needs a base_url with https"),
         ({"proxy": "x"}, "unknown field 'proxy'"),
     ],
 )
@@ -444,8 +497,6 @@ def test_auth_and_secret_belong_together() -> None:
 
 
 def test_a_secret_that_no_header_can_carry_is_not_repeated() -> None:
-    from dataclasses import replace
-
     bad = f"{SECRET}\r\nX-More: 1"
     grant = replace(http_grant("http://a", auth="bearer"), secrets={"token": bad})
     with pytest.raises(ValueError, match="a character that no header can carry") as refused:

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,18 @@ def test_a_question_is_answered(recorder: Recorder) -> None:
         "max_tokens": 5,
         "temperature": 0.5,
     }
+
+
+def test_a_brokered_session_asks_in_clear_and_without_a_key(recorder: Recorder) -> None:
+    recorder.otherwise = Answer(body=json.dumps(WHOLE).encode())
+    url = f"https://model.test:{recorder.port}/v1"
+    asked = model_grant(provider="openai", base_url=url)
+    session = PROVIDER.create(replace(asked, secrets={}, brokered=True), TAG)
+    assert session.chat(HELLO).text == "Hi"
+    session.close()
+    (request,) = recorder.requests
+    assert request.headers["host"] == f"model.test:{recorder.port}"
+    assert "authorization" not in request.headers
 
 
 def test_what_a_remote_server_leaves_out_is_nothing(recorder: Recorder) -> None:
@@ -294,6 +307,8 @@ def test_any_answer_is_a_sign_of_life(recorder: Recorder, status: int) -> None:
         ({"provider": "echo", "base_url": "https://a"}, "base_url: the provider echo takes none"),
         ({"provider": "echo", "model": ""}, "model: '' is not the name"),
         ({"provider": "echo", "timeout_s": 601}, "timeout_s: 601.0"),
+        ({"provider": "echo", "ca": "x"}, "ca: needs a base_url with https"),
+        ({"provider": "openai", "base_url": "https://a", "ca": "x"}, "ca: contains no certificate"),
         ({"provider": "echo", "retries": -1}, "retries: -1"),
     ],
 )

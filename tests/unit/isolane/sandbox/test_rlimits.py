@@ -12,6 +12,7 @@ from isolane.sandbox.rlimits import apply_rlimits
 
 MB = 1 << 20
 PRESENT_MB = 300  # that the zygote has
+OF_THE_GATE = RunLimits(connections=3, network_mb=7, idle_seconds=2)
 LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=8, disk_mb=5, open_files=32, seconds=9.0)
 ALWAYS = {
     resource.RLIMIT_CORE: (1, 1),
@@ -37,11 +38,16 @@ def test_a_run_without_limits_has_the_common_ones(kernel: Set) -> None:
     assert kernel == ALWAYS
 
 
+def test_the_limits_of_the_gate_are_not_the_kernels(kernel: Set) -> None:
+    apply_rlimits(OF_THE_GATE, counted=())
+    assert kernel == ALWAYS
+
+
 def test_where_nothing_else_counts_all_are_set(kernel: Set) -> None:
     apply_rlimits(LIMITS, counted=())
     assert kernel == ALWAYS | {
         resource.RLIMIT_NOFILE: (32, 32),
-        resource.RLIMIT_NPROC: (9, 9),  # and the guard
+        resource.RLIMIT_NPROC: (10, 10),  # and guard and forwarder
         resource.RLIMIT_DATA: ((300 + 64 + 128) * MB,) * 2,
         resource.RLIMIT_CPU: (5, 6),  # 4.5 seconds, and one to die of the second signal
     }

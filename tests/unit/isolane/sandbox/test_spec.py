@@ -9,7 +9,7 @@ from isolane.limits import RunLimits
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.spec import SandboxSpec, Wall
 
-LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=8)
+LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=8, connections=3, network_mb=7, idle_seconds=2)
 
 
 @pytest.mark.parametrize(
