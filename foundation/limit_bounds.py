@@ -35,6 +35,9 @@ LIMIT_BOUNDS: Mapping[str, Bounds] = MappingProxyType(
         "disk_mb": Bounds(1, 1_048_576),
         "open_files": Bounds(32, 1_048_576),
         "output_kb": Bounds(1, 10_240),
+        "connections": Bounds(1, 4096),
+        "network_mb": Bounds(1, 1_048_576),
+        "idle_seconds": Bounds(1, 86_400),
     }
 )
 

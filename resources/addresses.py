@@ -143,6 +143,11 @@ def resolve(host: str, port: int, policy: AddressPolicy) -> str:
     return found[0]
 
 
+def check_address(host: str, port: int, address: str, policy: AddressPolicy) -> None:
+    """Refuse an address that was found for this host before, if it is not allowed any more."""
+    _check(host, port, [address], policy)
+
+
 def policy_from_settings() -> AddressPolicy:
     """Return the policy of this process; asks DNS for the platform's own names, at most every half minute."""
     places = platform_addresses(

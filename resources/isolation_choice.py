@@ -59,13 +59,26 @@ def choose(
         way_out = (
             "Enable that level on a worker ('isolane levels' on its machine says what is missing)"
         )
-        if not trusted and required is Isolation.SHARED:
-            way_out += ", or mark the tenant as trusted ('isolane tenants set NAME --trusted')"
         raise IsolationUnavailable(
             f"This run needs isolation {floor} or stricter ({describe_reason(reason)}),"
-            f" and the workers offer {offered}. {way_out}."
+            f" and the workers offer {offered}."
+            f" {way_out}{_weaker(available, requested=requested, trusted=trusted)}."
         )
     return IsolationDecision(level=fitting[0], reason=reason)
+
+
+def _weaker(available: Collection[Isolation], *, requested: Isolation | None, trusted: bool) -> str:
+    """Return the way out of letting the tenant have the strictest level on offer, where that would do."""
+    strictest = max(available, key=lambda level: level.strictness, default=None)
+    if strictest is None or (requested and requested.strictness > strictest.strictness):
+        return ""
+    if strictest is not Isolation.SHARED:
+        return f", or let the tenant have {strictest} ('isolane tenants set NAME --isolation {strictest}')"
+    trust = "" if trusted else " --trusted"
+    return (
+        ", or let the tenant have shared, if you would run its code yourself"
+        f" ('isolane tenants set NAME{trust} --isolation shared')"
+    )
 
 
 def describe_reason(code: str) -> str:

@@ -7,12 +7,14 @@ Failure: IssueError; what may be left is revoked again later. A restarted cache 
 """
 
 import secrets
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import redis
 from django.conf import settings
@@ -55,6 +57,7 @@ class CacheIssuer(Issuer):
         names = {credential.kind: credential.remote_id for credential in credentials}
         password = secrets.token_urlsafe(32)
         url = self._address()
+        ca = _authorities(url)
         with _administrator(url) as client:
             client.acl_setuser(
                 names[USER],
@@ -71,10 +74,15 @@ class CacheIssuer(Issuer):
             "host": parts.hostname,
             "port": parts.port or _PORT,
             "tls": parts.scheme == "rediss",
+            "ca": ca,
             "username": names[USER],
             "prefix": names[KEYS],
         }
-        return request.grant(config={**request.config, **place}, secrets={"password": password})
+        return request.grant(
+            config={**request.config, **place},
+            secrets={"password": password},
+            address=_found(parts.hostname or "", parts.port or _PORT),
+        )
 
     def revoke(self, credential: Credential) -> None:
         """Delete the user, which ends its connections, or evict the keys."""
@@ -114,6 +122,27 @@ def _administrator(url: str) -> Iterator["redis.Redis"]:
         raise IssueError(
             f"the run cache at {where}: {str(error) or type(error).__name__}"
         ) from None
+
+
+def _authorities(url: str) -> str:
+    """Return the certificates that the URL's option names a file of; empty for the public ones."""
+    (name,) = parse_qs(urlsplit(url).query).get("ssl_ca_certs", [""])[:1]
+    try:
+        return Path(name).read_text("ascii") if name else ""
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a file of PEM"
+        raise IssueError(
+            f"ISOLANE_CACHE_URL: ssl_ca_certs={name} cannot be read: {reason}"
+        ) from None
+
+
+def _found(host: str, port: int) -> str:
+    """Return the address of the run cache, for runs that cannot look it up."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise IssueError(f"the run cache at {host}:{port}: {error}") from None
+    return str(found[0][4][0])
 
 
 def _evict(client: "redis.Redis", prefix: str) -> None:

@@ -103,6 +103,7 @@ def _login(request: ResourceRequest) -> dict[str, Any]:
         **{name: config[name] for name in _KEPT},
         "port": config.get("port", 5432),
         "sslmode": config.get("sslmode", "prefer"),
+        "ca": config.get("ca", ""),
         "password": request.secrets.get("password", ""),
         "address": request.address,
         "roles": [str(name) for name in request.config["mint"]["roles"]],
@@ -213,10 +214,8 @@ def _lock_out(connection: RemoteConnection, role: sql.Identifier, oid: int) -> N
                 connection.execute(_WAIT_BRIEFLY)
                 _run(connection, "ALTER ROLE {role} NOLOGIN", role=role)
             is_open = False
-        except (
-            LockNotAvailable,
-            InternalError_,
-        ):  # locked by a newer session, or changed meanwhile
+        # Locked by a newer session, or changed meanwhile.
+        except (LockNotAvailable, InternalError_):
             connection.check_time()
     while connection.execute(_TERMINATE, [_TERMINATE_MS, oid]).fetchall():
         connection.check_time()

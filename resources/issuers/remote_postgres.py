@@ -64,7 +64,9 @@ def remote_connection(
     deadline = deadline or time.monotonic() + REMOTE_SECONDS
     connected = False
     try:
-        connection = RemoteConnection.connect(autocommit=True, **_parameters(login, database))
+        with root_certificates(login["sslmode"], login.get("ca", "")) as authorities:
+            parameters = _parameters(login, database, authorities)
+            connection = RemoteConnection.connect(autocommit=True, **parameters)
         connection.deadline = deadline
         connected = True
         try:
@@ -79,7 +81,7 @@ def remote_connection(
         raise IssueError(message, nothing_made=not connected) from None
 
 
-def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:
+def _parameters(login: Mapping[str, Any], database: str, authorities: str | None) -> dict[str, Any]:
     return {
         "host": login["host"],
         "hostaddr": login["address"] or None,
@@ -88,7 +90,7 @@ def _parameters(login: Mapping[str, Any], database: str) -> dict[str, Any]:
         "user": login["user"],
         "password": login["password"],
         "sslmode": login["sslmode"],
-        "sslrootcert": root_certificates(login["sslmode"]),
+        "sslrootcert": authorities,
         "gssencmode": "disable",  # never the worker's own Kerberos tickets
         "connect_timeout": _CONNECT_SECONDS,
         "application_name": APPLICATION,

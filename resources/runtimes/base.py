@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from isolane.limits import RunLimits, Usage
 from isolane.protocol import Cost, Grant, Log, NodeCatalogue, Progress, Resource, Run
 from isolane.results import StepResult
+from resources.gate.gate import OnConnection
 from resources.placement import Placement
 
 UNLIMITED = RunLimits()
@@ -16,8 +17,8 @@ OnFrame = Callable[[Log | Progress | Cost], None]
 OnResource = Callable[[Resource], None]
 
 
-def ignore(_: Resource) -> None:
-    """Drop the report: for runs without resources."""
+def ignore(_: object) -> None:
+    """Drop the report: for runs without resources or connections."""
 
 
 class RuntimeStartError(Exception):
@@ -121,11 +122,12 @@ class RuntimeBackend(ABC):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Return a runtime for this placement and its resources, or raise RuntimeStartError.
 
         `limits`: as far as the level can keep them. `on_resource` gets the reports on the resources, in the thread that
-        uses the runtime.
+        uses the runtime; `on_connection` the records of connections, in another one, at a level with a gate.
         """
 
     @abstractmethod

@@ -9,7 +9,7 @@ Failure: a machine that cannot build one does not offer the level, and says why 
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +20,8 @@ from isolane.results import Code, StepResult
 from isolane.sandbox import landlock
 from isolane.sandbox.spec import Wall
 from isolane.text import MESSAGE_MAX
+from resources.gate.gate import Gate, OnConnection
+from resources.gate.plan import plan_gate
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -52,7 +54,10 @@ from resources.runtimes.zygote import (
 )
 
 # With which the level is tried, and nodes are described, unless the platform has others: all that a run may have.
-_TRIED = RunLimits(cpu=1.0, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+_TRIED = RunLimits(
+    cpu=1.0, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256,
+    connections=64, network_mb=100, idle_seconds=1800,
+)  # fmt: skip
 _TRIED_SECONDS = 3600.0  # of a run; the try itself has much less
 _TRIES = 2
 _PAUSES = (0.2, 1.0, 3.0)  # seconds
@@ -126,17 +131,28 @@ class ProcessBackend(RuntimeBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Start a sandbox."""
         slot = self._take_slot()
         try:
-            child = self._begin(limits, slot=slot)
+            plan = plan_gate(grants)
+            ids = {
+                "execution_id": str(placement.execution_id),
+                "tenant_id": identity.tenant,
+                "epoch": placement.epoch,
+            }
+            gate = Gate(plan, limits=limits, on_connection=on_connection, ids=ids)
+            types = {grant.type for grant in plan.grants}
+            child = self._begin(limits, slot=slot, gate=gate, types=types)
         except BaseException:
             self._free(slot)
             raise
         with self._lock:
             self._busy.add(child)
-        return ProcessRuntime(self, slot, child, placement, identity, limits, grants, on_resource)
+        return ProcessRuntime(
+            self, slot, child, placement, identity, limits, plan.grants, on_resource
+        )
 
     def end(self, child: SandboxRunner, slot: int) -> None:
         """End a sandbox that a run has used, and free its slot in any case."""
@@ -205,7 +221,14 @@ class ProcessBackend(RuntimeBackend):
         cgroups = self.cgroups.cgroups
         return cgroups is not None and "ram_mb" in cgroups.kept
 
-    def _begin(self, limits: RunLimits, *, slot: int) -> SandboxRunner:
+    def _begin(
+        self,
+        limits: RunLimits,
+        *,
+        slot: int,
+        gate: Gate | None = None,
+        types: Collection[str] = (),
+    ) -> SandboxRunner:
         try:
             return SandboxRunner(
                 zygote=self._zygote,
@@ -214,6 +237,8 @@ class ProcessBackend(RuntimeBackend):
                 program=compile_policy(counted=self._counts_ram),
                 limits=limits,
                 outside=outside_user(slot),
+                gate=gate,
+                types=types,
                 walls=self.walls,
             )
         except OSError as error:
@@ -262,6 +287,13 @@ class ProcessRuntime(ForkedRuntime):
         self._backend = backend
         self._slot = slot
 
+    def open(self) -> None:
+        """Open the context once the run's routes can be used."""
+        if not self._child.wait_for_gate(START_TIMEOUT):
+            self._child.kill()
+            raise RuntimeStartError("the forwarder of the sandbox did not answer in time")
+        super().open()
+
     def run(
         self, run: Run, *, deadline: float, cancelled: threading.Event, on_frame: OnFrame
     ) -> StepResult:
@@ -274,5 +306,8 @@ class ProcessRuntime(ForkedRuntime):
         return replace(result, code=excess, message=message[:MESSAGE_MAX])
 
     def _return_child(self, *, clean: bool) -> None:
+        if clean:
+            with reported("the last bytes of a run were not awaited"):
+                self._child.flush_gate()
         self._backend.end(self._child, self._slot)
         self._usage = self._child.usage()

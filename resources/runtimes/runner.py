@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from isolane.channel import channel_pair
+from isolane.channel import Channel, channel_pair
 from isolane.protocol import Cost, Frame, Log, Progress, ProtocolError, Resource, ToRunner
 from isolane.results import Code
 from isolane.sandbox.report import ExitReport
@@ -39,6 +39,7 @@ class Runner(ABC):
     """One runner, from its fork to its end."""
 
     stream: Stream
+    gate_channel: Channel  # of a gated one, until its user takes it
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,26 +54,37 @@ class Runner(ABC):
         self._started_at = time.monotonic()
 
     def _fork(
-        self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int] = ()
+        self,
+        zygote: Zygote,
+        request: dict[str, Any],
+        descriptors: Sequence[int] = (),
+        *,
+        gated: bool = False,
     ) -> None:
         """Let the zygote fork it, or the next one if that is gone; if that fails, nothing is left of it here."""
         try:
-            self._fork_once(zygote, request, descriptors)
+            self._fork_once(zygote, request, descriptors, gated=gated)
         except ZygoteGone:
             # With a stream of its own: the first zygote may have forked a runner before it died.
-            self._fork_once(zygote, request, descriptors)
+            self._fork_once(zygote, request, descriptors, gated=gated)
 
     def _fork_once(
-        self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int]
+        self, zygote: Zygote, request: dict[str, Any], descriptors: Sequence[int], *, gated: bool
     ) -> None:
-        with contextlib.ExitStack() as undo:
+        with contextlib.ExitStack() as undo, contextlib.ExitStack() as given_away:
+            gate: tuple[int, ...] = ()
+            if gated:
+                self.gate_channel, far_end = channel_pair()
+                undo.callback(self.gate_channel.close)
+                gate = (far_end.reading, far_end.writing)
+                given_away.enter_context(far_end)
             ours, theirs = channel_pair()
             undo.callback(ours.close)
             with theirs:
                 self._lifeline, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 undo.callback(self._lifeline.close)
                 with line:
-                    given = [theirs.reading, theirs.writing, line.fileno(), *descriptors]
+                    given = [theirs.reading, theirs.writing, line.fileno(), *gate, *descriptors]
                     self._forked = zygote.fork(request, given)
                     undo.callback(self._abandon)
                     self._pid = self._forked.pid

@@ -8,8 +8,10 @@ Failure: an error while it is ended is logged, never raised; a cgroup that stays
 
 import base64
 import contextlib
+import logging
 import signal
 import socket
+from collections.abc import Collection
 
 from isolane.excess import sentence_of
 from isolane.limits import RunLimits, Usage
@@ -17,6 +19,7 @@ from isolane.results import Code
 from isolane.sandbox.guard import END_NOW, KEEPALIVE
 from isolane.sandbox.report import ExitReport
 from isolane.sandbox.spec import SandboxSpec, Wall
+from resources.gate.gate import Gate
 from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from resources.runtimes.deaths import failure_of
@@ -25,7 +28,9 @@ from resources.runtimes.keepalive import KeepaliveTerm
 from resources.runtimes.runner import Runner
 from resources.runtimes.zygote import Zygote
 
+logger = logging.getLogger(__name__)
 ALL_WALLS = frozenset(Wall)
+_FLUSH_SECONDS = 1.0
 _REPORT_SECONDS = (
     0.5  # for a guard to end by itself: its runner may have closed its stream and live
 )
@@ -43,9 +48,12 @@ class SandboxRunner(Runner):
         program: bytes,
         limits: RunLimits,
         outside: int | None,
+        gate: Gate | None = None,
+        types: Collection[str] = (),
         walls: frozenset[Wall] = ALL_WALLS,
     ) -> None:
         super().__init__()
+        self._gate = gate
         self._keepalive = keepalive
         self._limits = limits
         self._group: RunGroup | None = None
@@ -55,14 +63,29 @@ class SandboxRunner(Runner):
             outside=outside,
             counted=frozenset(cgroups.kept) if cgroups else frozenset(),
             walls=walls,
+            has_routes=gate is not None and gate.has_routes,
         )
-        request = {"sandbox": spec.encode(), "program": base64.b64encode(program).decode()}
+        request = {
+            "sandbox": spec.encode(),
+            "program": base64.b64encode(program).decode(),
+            "types": sorted(types),  # of resources, whose drivers the zygote imports for all runs
+        }
         with contextlib.ExitStack() as undo:
             if cgroups is not None and Wall.LIMITS in walls:
                 self._group = cgroups.create(limits)
                 undo.callback(self._group.remove)
-            self._fork(zygote, request, self._group.join_fds() if self._group else ())
+            joins = self._group.join_fds() if self._group else ()
+            self._fork(zygote, request, joins, gated=True)
             undo.pop_all()
+        if gate is None:
+            self.gate_channel.close()
+        else:
+            gate.start(
+                self.gate_channel,
+                on_fault=self.kill,
+                # A worker that was stopped must not send on what it finds when it continues.
+                is_over=lambda: keepalive.lapsed_since(self._started_at),
+            )
         self._used = Usage()
         self._is_counted = False  # what it used was read from its cgroup
         self._excess: Code | None = None
@@ -98,10 +121,32 @@ class SandboxRunner(Runner):
         return sentence_of(code, self._limits)
 
     def cause_of_death(self) -> tuple[Code, str]:
-        """Return the limit that ended it, or that it died by itself."""
+        """Return the limit that ended it, a breach of the gate's protocol, or that it died by itself."""
+        if self._gate is not None and self._gate.fault:
+            message = f"the runtime broke the protocol of its gate: {self._gate.fault}"
+            return Code.POLICY_VIOLATION, message
         return (
             failure_of(self.report(), self._limits, excess=self._excess) or super().cause_of_death()
         )
+
+    def wait_for_gate(self, timeout: float) -> bool:
+        """Wait until its routes can be used, or it has ended; false if that takes longer."""
+        return (
+            self._gate is None or not self._gate.has_routes or self._gate.wait_until_open(timeout)
+        )
+
+    def flush_gate(self) -> None:
+        """Wait, for a moment, until the last bytes that the run has sent are here; kill it afterwards."""
+        if self._gate is not None and not self._gate.flush(_FLUSH_SECONDS):
+            logger.info("a gate was not flushed in time", extra={"event": "GATE_NOT_FLUSHED"})
+
+    def dispose(self) -> bool:
+        """Do as every runner does, and close its gate."""
+        is_gone = super().dispose()
+        if self._gate is not None:
+            with reported("the gate of a sandbox was not closed"):
+                self._gate.close()
+        return is_gone
 
     def wait_for_report(self) -> None:
         """Let the guard notice the end of the runner, which knows how it ended."""

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from isolane.limits import RunLimits
 from isolane.protocol import Describe, Grant, NodeCatalogue
+from resources.gate.gate import OnConnection
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -96,6 +97,7 @@ class SharedBackend(RuntimeBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or start one."""
         child = self._pool.take(placement.tenant_id)

@@ -7,6 +7,7 @@ from typing import Any
 from isolane.limits import RunLimits, Usage
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import Code, StepResult
+from resources.gate.gate import OnConnection
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -74,6 +75,7 @@ class StubBackend(RuntimeBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Start another runtime, however many there are; the script decides what it opens."""
         runtime = StubRuntime(self, placement, identity, limits, tuple(grants), on_resource)

@@ -8,13 +8,15 @@ from typing import Any
 
 from foundation.errors import InvalidInput
 
-MAX_BYTES = 16_384
+MAX_BYTES = 32_768
 MAX_DEPTH = 10
 # As written in configs and headers, with - for _ and in any case.
 _SECRET_NAME = re.compile(
     r"(.*_)?(password|passwd|pwd|passphrase|secret|token|apikey|api_key|access_key|secret_key|private_key|credentials?)"
     r"|authorization|proxy_authorization|cookie"
 )
+# A field of configs with the name of a secret; these values say where the secret is used.
+_USES = {("credentials", "brokered"), ("credentials", "inside")}
 # One character before the colon: a whole scheme would make the search quadratic in long texts.
 _URL_WITH_CREDENTIALS = re.compile(r"[a-z0-9+.-]://[^/?#\s]*@", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
@@ -87,9 +89,11 @@ def _check_storable(path: str, value: Any) -> None:
 
 def _refuse_secret(path: str, name: str, value: Any) -> None:
     """Refuse a value that looks like a secret, without repeating it."""
-    if value is None or isinstance(value, bool) or value == "":
+    if value is None or isinstance(value, bool) or value == "" or (name, value) in _USES:
         return
-    if _SECRET_NAME.fullmatch(name.lower().replace("-", "_")):
+    if name == "credentials":
+        reason = "is neither 'brokered' nor 'inside', so it is taken for a secret"
+    elif _SECRET_NAME.fullmatch(name.lower().replace("-", "_")):
         reason = "is a secret by its name"
     elif isinstance(value, str) and _URL_WITH_CREDENTIALS.search(value):
         reason = "is an address with credentials in it"

@@ -57,6 +57,32 @@ def test_refused_rather_than_run_weaker(
         choose(required=required, trusted=trusted, available=available)
 
 
+@pytest.mark.parametrize(
+    ("required", "trusted", "requested", "available", "weaker"),
+    [
+        (PROCESS, False, None, {SHARED}, "set NAME --trusted --isolation shared"),
+        (SHARED, False, None, {SHARED}, "set NAME --trusted --isolation shared"),
+        (PROCESS, True, None, {SHARED}, "set NAME --isolation shared"),
+        (DOCKER, False, None, {SHARED, PROCESS}, "set NAME --isolation process"),
+        (DOCKER, False, PROCESS, {SHARED, PROCESS}, "set NAME --isolation process"),
+        (PROCESS, False, PROCESS, {SHARED}, ""),  # the blueprint would still ask for it
+        (PROCESS, False, None, set(), ""),
+    ],
+)
+def test_a_refusal_names_the_ways_out_that_lead_out(
+    required: Isolation,
+    trusted: bool,
+    requested: Isolation | None,
+    available: set[Isolation],
+    weaker: str,
+) -> None:
+    with pytest.raises(IsolationUnavailable) as refused:
+        choose(required=required, trusted=trusted, available=available, requested=requested)
+    told = refused.value.detail
+    assert "Enable that level on a worker ('isolane levels'" in told
+    assert (weaker in told) if weaker else ("tenants set" not in told)
+
+
 @pytest.mark.parametrize(("required", "available"), list(product(Isolation, repeat=2)))
 def test_an_untrusted_tenant_never_shares(required: Isolation, available: Isolation) -> None:
     try:

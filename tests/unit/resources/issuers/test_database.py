@@ -43,7 +43,7 @@ def test_what_is_kept_is_what_revoking_takes() -> None:
     (credential,) = DatabaseIssuer().plan(request())
     assert credential.data == {
         "host": "db.test", "port": 5432, "dbname": "shop", "user": "admin", "password": "of-the-admin",
-        "sslmode": "prefer", "address": "192.0.2.7", "roles": ["reporting"],
+        "sslmode": "prefer", "ca": "", "address": "192.0.2.7", "roles": ["reporting"],
     }  # fmt: skip
     assert "of-the-admin" not in repr(credential)
 

@@ -26,6 +26,8 @@ VALUE = "hunter2-hunter2"
         ({"headers": {"X-Custom": f"Bearer {VALUE}"}}, "config.headers.X-Custom"),
         ({"tokens": [{"token": [VALUE]}]}, "config.tokens[0].token[0]"),
         ({"password": 123456}, "config.password"),
+        ({"credentials": VALUE}, "config.credentials"),
+        ({"token": "inside"}, "config.token"),
         ({"base_url": f"https://user:{VALUE}@api.example.com/v1"}, "config.base_url"),
         ({"base_url": f"https://{VALUE}@api.example.com/v1"}, "config.base_url"),
         ({"host": f"postgresql://u:{VALUE}@db/x"}, "config.host"),
@@ -49,6 +51,8 @@ def test_what_looks_like_a_secret_is_refused_with_the_way_out(
         {"host": "db.example.com", "port": 5432, "user": "reader", "mint": {"roles": ["app"]}},
         {"auth": "bearer", "header": "X-Api-Key", "base_url": "https://api.example.com/a@b?c"},
         {"max_tokens": 100, "password": "", "token": None, "basic": True, "ratio": 0.5},
+        {"credentials": "brokered"},
+        {"credentials": "inside"},
     ],
 )
 def test_what_is_no_secret_is_taken(config: dict[str, Any]) -> None:
@@ -66,6 +70,7 @@ def test_what_is_no_secret_is_taken(config: dict[str, Any]) -> None:
         ({"a": float("nan")}, "config.a is nan; write a finite number"),
         ({"a": float("inf")}, "config.a is inf"),
         ({"a": object()}, "config.a is not JSON"),
+        ({"credentials": "maybe"}, "config.credentials is neither 'brokered' nor 'inside'"),
         ({"a": "x" * MAX_BYTES}, f"config is larger than {MAX_BYTES} bytes"),
     ],
 )

@@ -16,7 +16,8 @@ from resources.runtimes.cgroups.group import RunGroup
 from resources.runtimes.cgroups.tree import Cgroups
 from tests.unit.resources.runtimes.cgroups.kernel import Kernel
 
-LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=20, disk_mb=9, open_files=9)
+OF_OTHERS = {"disk_mb": 9, "open_files": 9, "connections": 9, "network_mb": 9, "idle_seconds": 9}
+LIMITS = RunLimits(cpu=0.5, ram_mb=64, processes=20, **OF_OTHERS)
 V1_MOUNTS = ("memory", "pids", "cpu", "cpuacct")
 RUN = "isolane-[0-9]*-[0-9]*"
 

@@ -1,0 +1,37 @@
+"""The transport of a connected socket, in clear or with TLS.
+
+Timing: the handshake of TLS, if any; the caller bounds it.
+Model: asyncio.
+Guarantee: the socket belongs to the transport, or is closed; nothing is sent before the server has proved itself.
+Failure: as the handshake's.
+"""
+
+import asyncio
+from socket import socket
+
+from resources.gate.brokers.tls_handshake import TlsClient, shake_hands
+from resources.gate.brokers.tls_transport import TlsTransport
+
+
+async def open_transport(
+    connected: socket, protocol: asyncio.Protocol, tls: TlsClient | None, *, close_seconds: float
+) -> asyncio.Transport:
+    """Return the transport that serves this protocol; with TLS it closes within so many seconds."""
+    try:
+        connected.setblocking(False)  # noqa: FBT003 - it has no keyword
+        if tls is None:
+            return await _attached(connected, protocol)
+        session = await shake_hands(connected, tls)
+        transport = TlsTransport(session, protocol, close_seconds=close_seconds)
+        await _attached(connected, transport)
+    except BaseException:
+        # If asyncio had a transport already it has closed it, and the loop does not look at the descriptor any more.
+        connected.close()
+        raise
+    return transport
+
+
+async def _attached(connected: socket, protocol: asyncio.Protocol) -> asyncio.Transport:
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(lambda: protocol, sock=connected)
+    return transport
