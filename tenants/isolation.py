@@ -15,3 +15,8 @@ class Isolation(TextChoices):
     def strictness(self) -> int:
         """A number to compare levels by."""
         return list(Isolation).index(self)
+
+
+def default_requirement(*, trusted: bool) -> Isolation:
+    """Return the level that a new tenant requires unless another is said: trust is given for the sake of `shared`."""
+    return Isolation.SHARED if trusted else Isolation.PROCESS

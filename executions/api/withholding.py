@@ -10,8 +10,9 @@ from executions.states import ExecutionState
 WITHHELD = frozenset({"inputs", "output", "outputs", "variables", "question", "message", "cause"})
 # Names in an event's data whose values the platform itself writes.
 EVENT_DATA = frozenset({
-    "approval", "attempt", "by", "code", "epoch", "fraction", "last_log", "lines", "ms", "reason", "recovering",
-    "retry_s", "unbilled", "until", "wake_s", "what", "worker",
+    "approval", "attempt", "by", "closed", "code", "definition", "epoch", "fraction", "last_log", "lines", "ms",
+    "number", "port", "reason", "received", "recovering", "refused", "retry_s", "sent", "unbilled", "until", "wake_s",
+    "what", "worker",
 })  # fmt: skip
 
 

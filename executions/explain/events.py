@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from executions.explain.formatting import duration, moment, sentence
+from executions.explain.connections import describe_closed, describe_omitted, describe_refused
+from executions.explain.formatting import duration, moment, number_in, sentence
 from executions.semantics.reasons import EndReason, QueueReason
 
 Data = Mapping[str, Any]
@@ -119,7 +120,7 @@ def _log(step: str, data: Data) -> str:
 
 
 def _progress(step: str, data: Data) -> str:
-    fraction = _number(data, "fraction")
+    fraction = number_in(data, "fraction")
     how_far = f"is at {fraction:.0%}" if fraction is not None else "goes on"
     message = f": {data['message']}" if data.get("message") else ""
     return f"Step {step} {how_far}{message}"
@@ -216,7 +217,7 @@ def _unbilled(data: Data) -> str:
 
 
 def _after(data: Data) -> str:
-    took = _number(data, "ms")
+    took = number_in(data, "ms")
     return "" if took is None else f" after {duration(took / 1000)}"
 
 
@@ -229,12 +230,7 @@ def _until(data: Data) -> str:
 
 
 def _seconds(data: Data, name: str) -> float:
-    return _number(data, name) or 0.0
-
-
-def _number(data: Data, name: str) -> float | None:
-    found = data.get(name)
-    return found if isinstance(found, int | float) else None
+    return number_in(data, name) or 0.0
 
 
 SentenceFor = Callable[[str, Data], str]
@@ -261,6 +257,9 @@ SENTENCES: Mapping[str, SentenceFor] = {
     "placement.handed_over": _handed_over,
     "placement.ended": _placement_ended,
     "context.restarted": _restarted,
+    "connection.closed": describe_closed,
+    "connection.refused": describe_refused,
+    "connection.omitted": describe_omitted,
     "fence.refused": _refused,
 }
 # These end the run's placement, if it had one.

@@ -1,6 +1,8 @@
-"""Formatting of times, durations and quoted messages in sentences for people. Pure."""
+"""Formatting of times, durations, sizes and quoted messages in sentences for people. Pure."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -20,6 +22,22 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{round(seconds / size, 1):g} {unit}"
     return f"{round(seconds / _DAY, 1):g} days"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes in the unit that fits: 1 byte, 512 bytes, 14.3 kB, 2 GB."""
+    if count < 1000:
+        return f"{count:.0f} byte{'' if count == 1 else 's'}"
+    for unit, bytes_ in (("kB", 1e3), ("MB", 1e6)):
+        if count < bytes_ * 1000:
+            return f"{round(count / bytes_, 1):g} {unit}"
+    return f"{round(count / 1e9, 1):g} GB"
+
+
+def number_in(data: Mapping[str, Any], name: str) -> float | None:
+    """Return a number from an event's data, if it is there and is one."""
+    found = data.get(name)
+    return found if isinstance(found, int | float) else None
 
 
 def sentence(text: str) -> str:

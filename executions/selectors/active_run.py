@@ -47,6 +47,9 @@ class RunToLoadRow(NamedTuple):
     disk_mb: int | None
     open_files: int | None
     output_kb: int | None
+    connections: int | None
+    network_mb: int | None
+    idle_seconds: int | None
 
 
 class InterruptedRow(NamedTuple):
@@ -80,7 +83,8 @@ SELECT v.content, v.content_hash, v.number, e.inputs, e.sealed_inputs, e.variabl
        CASE WHEN q.budget <> jsonb_build_object() THEN (
            SELECT jsonb_object_agg(m.kind, m.amount) FROM executions_monthlycost m
            WHERE m.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date) END AS spent,
-       q.cpu, q.ram_mb, q.processes, q.disk_mb, q.open_files, q.output_kb
+       q.cpu, q.ram_mb, q.processes, q.disk_mb, q.open_files, q.output_kb,
+       q.connections, q.network_mb, q.idle_seconds
 FROM executions_execution e
 JOIN executions_blueprintversion v ON v.id = e.blueprint_version_id
 LEFT JOIN public.tenants_quota q ON q.tenant_id = %(tenant)s::bigint
@@ -237,6 +241,9 @@ def _quota(row: RunToLoadRow) -> RunLimits:
         disk_mb=row.disk_mb,
         open_files=row.open_files,
         output_kb=row.output_kb,
+        connections=row.connections,
+        network_mb=row.network_mb,
+        idle_seconds=row.idle_seconds,
     )
 
 

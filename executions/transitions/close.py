@@ -38,7 +38,7 @@ _HAS_NOT_RUN = may_become(
     STEP_TRANSITIONS, StepState.SKIPPED, StepState.CANCELLED, only={StepState.PENDING}
 )
 
-# An outcome is final: from here on nobody but this statement writes the run.
+# An outcome is final: from here on nobody but this statement writes the run, except for events of its connections.
 _DELETED_TICKET = f"""fence AS (
     DELETE FROM public.placement_ticket t USING executions_execution e
     WHERE t.execution_id = %(execution)s::uuid AND t.epoch = %(epoch)s::int AND t.worker_id = %(boot)s::uuid

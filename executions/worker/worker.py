@@ -22,6 +22,7 @@ from executions.semantics.reasons import EndReason
 from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.drain import Drain
+from executions.worker.links.connection_events import write_last_connections
 from executions.worker.links.runner import LinkRunner
 from executions.worker.loops.admission import AdmissionLoop
 from executions.worker.loops.closer_pool import CloserPool
@@ -143,6 +144,7 @@ class WorkerProcess:
             self._closer_pool.stop()
         if self._lease is None:
             return  # never registered, so there is nothing to end, and perhaps no server to ask
+        write_last_connections(*boot.contexts.all())
         try:
             self._end_boot()
         except DatabaseError as error:

@@ -54,6 +54,22 @@ class Quota(HasRights, models.Model):
     output_kb = models.PositiveIntegerField(
         null=True, blank=True, help_text=f"Log lines of one attempt of a step, in KiB. {_DEFAULT}"
     )
+    connections = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text=f"Connections of a run through the gate, open at the same time. {_DEFAULT}",
+    )
+    network_mb = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text=f"Data that a run sends and receives through the gate, in MiB. {_DEFAULT}",
+    )
+    idle_seconds = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Seconds without a byte after which a connection through the gate is closed."
+        f" {_DEFAULT}",
+    )
     max_run_minutes = models.PositiveIntegerField(
         null=True,
         blank=True,

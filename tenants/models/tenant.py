@@ -30,13 +30,14 @@ class Tenant(HasRights, TenantMixin):  # type: ignore[misc]  # django-tenants ha
         max_length=16, choices=TenantStatus.choices, default=TenantStatus.CREATING
     )
     trusted = models.BooleanField(
-        default=False, help_text="May share a long-lived process with other trusted tenants' runs."
+        default=False,
+        help_text="Its runs may have the level shared, where they are the worker's own user.",
     )
     required_isolation = models.CharField(
         max_length=16,
         choices=Isolation.choices,
-        default=Isolation.SHARED,
-        help_text="The weakest isolation this tenant's runs may have.",
+        default=Isolation.PROCESS,
+        help_text="The weakest isolation that its runs may have; shared counts for trusted tenants only.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     schema_version = models.CharField(

@@ -11,7 +11,7 @@ from foundation.errors import Conflict, InvalidInput, NotFound
 from foundation.limit_bounds import Number
 from tenants.budgets import Amount, changed_budget
 from tenants.failures import NO_FAILURE
-from tenants.isolation import Isolation
+from tenants.isolation import Isolation, default_requirement
 from tenants.models import Domain, FormerTenant, Quota, Tenant
 from tenants.names import check_domain, check_label, check_schema_name, default_domain
 from tenants.run_limits import check_limits
@@ -44,11 +44,14 @@ def create_tenant(
     name: str = "",
     domain: str = "",
     trusted: bool = False,
-    required_isolation: Isolation = Isolation.SHARED,
+    required_isolation: Isolation | None = None,
     max_running: int = 5,
     reuse_name: bool = False,
 ) -> TenantRef:
-    """Write the rows of a new tenant; it is active once a provisioner has created its schema and role."""
+    """Write the rows of a new tenant; it is active once a provisioner has created its schema and role.
+
+    Unless a level is given, it requires `process`, or `shared` if it is trusted.
+    """
     check_schema_name(schema)
     check_label(name, most=NAME_LENGTH)
     _check_max_running(max_running)
@@ -61,7 +64,7 @@ def create_tenant(
                 schema_name=schema,
                 name=name or schema,
                 trusted=trusted,
-                required_isolation=required_isolation,
+                required_isolation=required_isolation or default_requirement(trusted=trusted),
             )
             Tenant.objects.bulk_create([tenant])
             Domain.objects.bulk_create([Domain(tenant=tenant, domain=host, is_primary=True)])
@@ -91,7 +94,7 @@ def update_tenant(
     budget: Mapping[str, Amount | None] | None = None,
     limits: Mapping[str, Number | None] | None = None,
 ) -> None:
-    """Change a tenant; fields, budget kinds and limits not given stay.
+    """Change a tenant; fields, budget kinds and limits not given stay. Trust and level count for runs submitted later.
 
     None removes a kind of the budget, and gives a limit back to the platform's default.
     """

@@ -19,6 +19,15 @@ class RunLimitsSerializer(serializers.Serializer[Any]):
     output_kb = serializers.IntegerField(
         allow_null=True, help_text="Log lines of one attempt of a step."
     )
+    connections = serializers.IntegerField(
+        allow_null=True, help_text="Through the gate, open at the same time."
+    )
+    network_mb = serializers.IntegerField(
+        allow_null=True, help_text="Sent and received through the gate, both together."
+    )
+    idle_seconds = serializers.IntegerField(
+        allow_null=True, help_text="Without a byte; then a connection through the gate is closed."
+    )
 
 
 class LevelsSerializer(serializers.Serializer[TenantLevels]):

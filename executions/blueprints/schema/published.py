@@ -155,6 +155,17 @@ LIMITS: dict[str, Any] = {
         "disk_mb": _limit("disk_mb", "Files that it writes, in MiB.", 50),
         "open_files": _limit("open_files", "Open files of each process.", 128),
         "output_kb": _limit("output_kb", "Log lines of one attempt of a step, in KiB.", 64),
+        "connections": _limit(
+            "connections", "Connections through the gate, open at the same time.", 8
+        ),
+        "network_mb": _limit(
+            "network_mb", "Data sent and received through the gate, both together, in MiB.", 512
+        ),
+        "idle_seconds": _limit(
+            "idle_seconds",
+            "Seconds without a byte after which a connection through the gate is closed.",
+            60,
+        ),
     },
 }
 

@@ -33,14 +33,14 @@ class AttemptLog:
         self._attempt = attempt
         self._masker = masker
         # The values that a step marks as sensitive are known at its end only: until then nothing of it is shown.
-        self._withheld = withheld
+        self.withheld = withheld
         self._lock = threading.Lock()
         self._closed = False
 
     def flush(self) -> None:
         """Write the output that has come since the last time; the lock keeps its order."""
         with self._lock:
-            if self._withheld or self._closed:
+            if self.withheld or self._closed:
                 return
             lines, progress = self.output.take_lines(), self.output.take_progress()
             if not lines and progress is None:

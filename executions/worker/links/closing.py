@@ -29,6 +29,7 @@ from executions.transitions.restart import restart
 from executions.transitions.set_outcome import set_outcome
 from executions.transitions.settlement import UNKNOWN, Settlement
 from executions.worker.boot import WorkerBoot
+from executions.worker.links.connection_events import write_last_connections
 from executions.worker.links.context import Exit, OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.resources.revocation import revoke_credentials, settlement_of
@@ -57,6 +58,8 @@ NO_CONTEXT = ContextEnd(settlement=UNKNOWN, usage=NO_USAGE)
 def close_context(boot: WorkerBoot, context: OpenContext) -> None:
     """Tear a context down, then write what comes after it, unless the placement is lost."""
     dispose(context)
+    # Of a lost context, too, as far as the fence lets it: a worker that stops still holds the placement.
+    write_last_connections(context)
     if context.lost:
         return
     try:
@@ -162,9 +165,8 @@ def end_without_link(
         counted = ending.lost and not settled
         handed = hand_back(placement, ending, counted=counted, settlement=settlement, usage=usage)
         if handed is None:
-            if (
-                not ending.by
-            ):  # a worker that ends another's placement may come second, which means nothing
+            # A worker that ends another's placement may come second, which means nothing.
+            if not ending.by:
                 note_refusal(placement, "close")
             return
     logger.warning(

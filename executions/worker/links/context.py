@@ -3,7 +3,7 @@
 Timing: background-worker.
 Model: sync, used from pool threads, the closer pool and the worker's loops.
 Guarantee: it changes only by its methods, each of them safe from any thread; a claim is taken once.
-Failure: a half-opened one is closed like any other; a lost one is disposed of and writes nothing.
+Failure: a half-opened one is closed like any other; a lost one writes only its connections.
 """
 
 import threading
@@ -18,6 +18,7 @@ from executions.transitions.claim import Claim
 from executions.worker.links.attempt_log import AttemptLog
 from executions.worker.log_ids import log_ids
 from resources.credentials import Credential
+from resources.gate.connection_log import ConnectionLog
 from resources.issuers.base import Issuer
 from resources.placement import Placement, PlacementKey
 from resources.runtimes.base import Runtime
@@ -40,6 +41,7 @@ class OpenContext:
         self.cancelled = threading.Event()  # for the step that runs, and its wait for a retry
         self.tracker = ResourceTracker(now=timezone.now)
         self.credentials: list[tuple[Issuer, Credential]] = []  # not yet revoked
+        self.connections = ConnectionLog()  # through the gate; the runtime adds them
         self._lock = threading.Lock()
         self._runtime: Runtime | None = None
         self._attempt_log: AttemptLog | None = None

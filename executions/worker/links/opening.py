@@ -81,6 +81,7 @@ def _open(
         limits=replace(run.limits, seconds=seconds_left),
         grants=grants,
         on_resource=lambda frame: track_report(context, frame),
+        on_connection=context.connections.add,
     )
     context.attach(runtime)
     if not boot.lease_is_fresh():

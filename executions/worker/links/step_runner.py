@@ -11,10 +11,13 @@ Failure: owns the retries: up to a minute it waits here, context open; longer wa
 import logging
 import time
 from dataclasses import replace
+from datetime import datetime
 
 from django.db import Error as DatabaseError
 from django.db import InterfaceError, OperationalError
+from django.utils import timezone
 
+from executions.explain.connections import describe_record
 from executions.placement.run_scope import run_scope
 from executions.semantics.attempt import Attempt, AttemptOutcome, Failure
 from executions.semantics.decisions import NEVER_AGAIN, StepDecision
@@ -33,6 +36,7 @@ from executions.worker.links.opening import open_context
 from executions.worker.log_ids import log_ids
 from isolane.protocol import Run
 from isolane.results import Code, StepResult
+from isolane.text import MESSAGE_MAX
 from resources.runtimes.base import Runtime
 
 LOOK_SECONDS = 0.2  # between two looks, while it waits, for a cancel, a loss or a drain
@@ -151,6 +155,7 @@ class StepRunner:
             withheld=bool(step.sensitive),
         )
         context.write_to(attempt_log)
+        began = timezone.now()
         try:
             result = runtime.run(
                 frame,
@@ -170,7 +175,16 @@ class StepRunner:
             logger.error(
                 "%s", trace, extra={"event": "STEP_TRACE", "step": step.path, **self._ids()}
             )
-        return attempt.finish(result, output, run_is_over=over)
+        return attempt.finish(self._with_gate(result, began), output, run_is_over=over)
+
+    def _with_gate(self, result: StepResult, began: datetime) -> StepResult:
+        """Add to a failure what the gate did during the step: its driver says only that a connection broke."""
+        record = self._context.connections.silent_since(began) if result.code else None
+        if record is None:
+            return result
+        told = f"At the gate: {describe_record(record)}."
+        room = MESSAGE_MAX - len(told) - 1
+        return replace(result, message=f"{result.message[:room]} {told}".strip())
 
     # --- its checkpoint
     def _checkpoint(self, outcome: AttemptOutcome) -> None:

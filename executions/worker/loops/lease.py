@@ -32,6 +32,7 @@ from executions.worker.links.closing import (
     end_without_link,
     tear_down,
 )
+from executions.worker.links.connection_events import write_last_connections
 from executions.worker.links.context import OpenContext
 from executions.worker.log_ids import log_ids
 from executions.worker.loops.periodic import Periodic
@@ -149,6 +150,7 @@ class LeaseLoop(Periodic):
             if context is None:
                 return NO_CONTEXT
             dispose(context)
+            write_last_connections(context)
             return end_of(context)
 
         end = partial(

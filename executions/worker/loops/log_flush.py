@@ -1,6 +1,7 @@
-"""The loop that writes the output of steps while they run."""
+"""The loop that writes the output of steps, and the connections of runs, while they run."""
 
 from executions.worker.boot import WorkerBoot
+from executions.worker.links.connection_events import write_new_connections
 from executions.worker.loops.periodic import Periodic
 from foundation.logs import bound
 from tenants.scope import keep_connections
@@ -14,9 +15,14 @@ class LogFlushLoop(Periodic):
         self._boot = boot
 
     def turn(self) -> None:
-        """Write the output that has come since the last turn."""
+        """Write the output and the connections that have come since the last turn."""
         keep_connections()
-        for context in self._boot.contexts.all():
+        contexts = self._boot.contexts.all()
+        for context in contexts:
             if context.attempt_log is not None:
                 with bound(context.log_ids):
                     context.attempt_log.flush()
+        # Afterwards: a record that cannot be written must keep no output.
+        for context in contexts:
+            with bound(context.log_ids):
+                write_new_connections(context)

@@ -13,7 +13,7 @@ from tests.unit.executions.explain.test_events import CASES
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 SECRET = "hunter2"
-TENANTS_OWN = {"message", "actor", "anything"}
+TENANTS_OWN = {"message", "actor", "host", "anything"}
 
 
 @pytest.mark.parametrize(("kind", "step", "data", "text"), CASES)

@@ -10,8 +10,9 @@ from executions.explain.events import ENDING, SENTENCES, describe_event
 from executions.states import ExecutionState, StepState
 
 TRANSITIONS = Path(__file__).parents[4] / "executions" / "transitions"
-_KIND = re.compile(r"'((?:execution|step|placement|context|fence)\.[a-z_]+)'")
+_KIND = re.compile(r"['\"]((?:execution|step|placement|context|connection|fence)\.[a-z_]+)['\"]")
 UNTIL = "2026-03-04T10:02:11.5+00:00"
+API = {"epoch": 1, "number": 1, "host": "api.example.com", "port": 443, "definition": "billing-api"}
 NOT_BILLED = "What this attempt cost is not billed."
 
 CASES: list[tuple[str, str, dict[str, Any], str]] = [
@@ -151,6 +152,37 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
     (
         "context.restarted", "", {"epoch": 2, "reason": "runtime_ended"},
         "The run goes on in a new context on the same worker, since its runtime ended (placement 2).",
+    ),
+    (
+        "connection.closed", "", {**API, "sent": 512, "received": 14_020, "ms": 1200, "reason": "closed"},
+        ("A connection to api.example.com:443 (billing-api) ended after 1.2 s:"
+        " 512 bytes sent, 14 kB received."),
+    ),
+    (
+        "connection.closed", "", {**API, "sent": 1, "received": 0, "ms": 60_000, "reason": "idle"},
+        ("A connection to api.example.com:443 (billing-api) ended after 1 min, since nothing was sent for as long"
+         " as its limit idle_seconds allows:"
+        " 1 byte sent, 0 bytes received."),
+    ),
+    (
+        "connection.refused", "", {"host": "evil.example.com", "port": 443, "reason": "not_declared"},
+        "A connection to evil.example.com:443 was refused: no resource of this run has this name.",
+    ),
+    (
+        "connection.refused", "", {"host": "evil.example.com", "port": 0, "reason": "not_declared"},
+        "A lookup of evil.example.com was refused: no resource of this run has this name.",
+    ),
+    (
+        "connection.refused", "", {"definition": "billing-api", "port": 443, "reason": "login"},
+        "A connection to port 443 (billing-api) was refused: the remote server refused the login.",
+    ),
+    (
+        "connection.omitted", "", {"epoch": 1, "number": 201, "closed": 1, "refused": 57},
+        "Not listed one by one: 1 connection and 57 refusals more.",
+    ),
+    (
+        "connection.omitted", "", {"epoch": 1, "number": 4, "closed": 0, "refused": 2},
+        "Not listed one by one: 2 refusals more.",
     ),
     (
         "fence.refused", "pay", {"epoch": 1, "worker": "w1@host", "what": "checkpoint"},

@@ -1,10 +1,10 @@
-"""Times, durations and messages in sentences."""
+"""Times, durations, sizes and messages in sentences."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from executions.explain.formatting import duration, moment, sentence
+from executions.explain.formatting import duration, moment, sentence, size
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,21 @@ from executions.explain.formatting import duration, moment, sentence
 )
 def test_a_duration_has_the_unit_that_fits(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (14_020, "14 kB"),
+        (1_234_567, "1.2 MB"),
+        (3_000_000_000, "3 GB"),
+    ],
+)
+def test_a_size_has_the_unit_that_fits(count: int, expected: str) -> None:
+    assert size(count) == expected
 
 
 def test_a_moment_is_in_utc() -> None:
