@@ -39,9 +39,10 @@ status: $(VENV)/run.stamp ## show what runs
 test: $(VENV)/dev.stamp ## run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-bench: $(VENV)/dev.stamp ## compare the platform with Celery chains, and the levels of isolation with bare forks
+bench: $(VENV)/dev.stamp ## compare the platform with Celery chains, the levels of isolation with bare forks, the gate with direct connections
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.levels
+	@$(BIN)/python -m bench.gate
 
 trials: $(VENV)/dev.stamp ## run the fault trials chaos, storm, flood and siege in their long forms, 20 minutes
 	@$(BIN)/python -m trials.chaos --seconds 300

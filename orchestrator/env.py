@@ -35,7 +35,15 @@ _CERTIFICATES = ("CERT_FILE", "CERTS_FILE")
 REDIS_SCHEMES = ("redis", "rediss", "unix")
 # Of a run whose tenant's quota says nothing else.
 DEFAULT_LIMITS = RunLimits(
-    cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256
+    cpu=1,
+    ram_mb=512,
+    processes=64,
+    disk_mb=100,
+    open_files=256,
+    output_kb=256,
+    connections=64,
+    network_mb=4096,
+    idle_seconds=1800,
 )
 
 

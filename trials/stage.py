@@ -45,13 +45,8 @@ def log_folder(chosen: Path | None, otherwise: Path) -> Path:
     return folder.resolve()
 
 
-def configure(
-    servers: EmbeddedServers, *, nodes: str, paths: Sequence[Path] = (), **settings: str
-) -> None:
-    """Point this process and its workers at the servers and the nodes of the trial, then set up Django.
-
-    Sandboxes show these paths, too.
-    """
+def configure(servers: EmbeddedServers, *, nodes: str, **settings: str) -> None:
+    """Point this process and its workers at the servers and the nodes of the trial, then set up Django."""
     clean = environment.clean(os.environ)
     os.environ.clear()
     os.environ.update(clean)
@@ -64,8 +59,7 @@ def configure(
             encryption_key=servers.secrets.encryption_key,
         )
     )
-    shown = os.pathsep.join(map(str, [PROJECT_ROOT, *paths]))
-    os.environ.update(ISOLANE_NODE_PACKAGES=nodes, ISOLANE_NODE_PATHS=shown, **settings)
+    os.environ.update(ISOLANE_NODE_PACKAGES=nodes, ISOLANE_NODE_PATHS=str(PROJECT_ROOT), **settings)
     from orchestrator.cli.support.django import setup_django  # noqa: PLC0415 - after the settings
 
     setup_django()

@@ -32,7 +32,7 @@ class CommandEntry:
 COMMANDS = {
     "up": CommandEntry(at="stack:up", help="Run the whole platform until Ctrl-C.", django=False),
     "demo": CommandEntry(
-        at="demo:demo", help="Run the whole platform once, with two tenants.", django=False
+        at="demo:demo", help="Run the whole platform once, with three tenants.", django=False
     ),
     "status": CommandEntry(at="stack:status", help="Show the running platform.", django=False),
     "down": CommandEntry(at="stack:down", help="Stop a platform started elsewhere.", django=False),

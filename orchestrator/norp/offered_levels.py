@@ -7,11 +7,6 @@ from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantRef, platform_scope
 
-# Every one of the five tests looks at connections of a run.
-_WITHOUT_NETWORK = {
-    Isolation.PROCESS: "its runs have no network yet, so there are no connections to test"
-}
-
 
 def require_worker() -> None:
     """Raise NotRun if no worker is alive."""
@@ -21,7 +16,7 @@ def require_worker() -> None:
 
 
 def levels_of(tenant: TenantRef) -> dict[Isolation, str]:
-    """Return every level with the reason why a run of this tenant cannot have it, or not be tested; empty if it can."""
+    """Return every level with the reason why a run of this tenant cannot have it; empty if it can."""
     with platform_scope():
         row = Tenant.objects.get(pk=tenant.id)
         offered = {Isolation(level) for worker in living() for level in worker.isolation_levels}
@@ -41,5 +36,5 @@ def _refusal(level: Isolation, tenant: Tenant, offered: frozenset[Isolation]) ->
     except IsolationUnavailable as error:
         return error.detail
     if decision.level is level:
-        return _WITHOUT_NETWORK.get(level, "")
+        return ""
     return f"it would get {decision.level}: {describe_reason(decision.reason)}"

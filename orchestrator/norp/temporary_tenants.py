@@ -7,13 +7,14 @@ Failure: bubble; one that is not deleted in time is named.
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from executions.services.offboarding import advance_deletion
 from foundation.errors import Unavailable
+from tenants.isolation import Isolation, default_requirement
 from tenants.scope import TenantRef
-from tenants.services.tenants import create_tenant, set_status
+from tenants.services.tenants import create_tenant, set_status, update_tenant
 from tenants.statuses import TenantStatus
 from tenants.waiting import NoProvisioner, wait_until_active, wait_until_gone
 
@@ -36,6 +37,18 @@ def temporary_tenant(*, actor: str, say: Callable[[str], None]) -> Iterator[Tena
         set_status(schema=schema, status=TenantStatus.DELETING, actor=actor)
         if is_dropped_soon:
             _wait_until_gone(schema, say)
+
+
+def trust_for(level: Isolation, tenants: Iterable[TenantRef], *, actor: str) -> None:
+    """Trust these tenants where the level is for trusted ones only; else let them be ordinary ones."""
+    for tenant in tenants:
+        trusted = level is Isolation.SHARED
+        update_tenant(
+            schema=tenant.schema,
+            trusted=trusted,
+            required_isolation=default_requirement(trusted=trusted),
+            actor=actor,
+        )
 
 
 def _wait_until_gone(schema: str, say: Callable[[str], None]) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trials.chaos.scenario import ChaosResult, Size
 
 NODES = "tests.acceptance.chaos_nodes"
+LOOPBACK = "127.0.0.0/8"
 SHOWN = 50  # findings
 COUNTED = (FindingKind.LOST, FindingKind.AGAIN, FindingKind.SLOT, FindingKind.PROCESS)
 
@@ -61,12 +62,11 @@ def main(
     seed = random.SystemRandom().getrandbits(31) if seed is None else seed
     progress(f"seed {seed}, {seconds:.0f} s, {runs_at_once} runs at once, {workers} workers")
     try:
-        with _stage(logs) as (servers, customer, sockets, folder):
+        with _stage(logs) as (servers, customer, folder):
             from trials.chaos.scenario import Size  # noqa: PLC0415 - models need Django set up
 
             size = Size(seconds=seconds, seed=seed, at_once=runs_at_once, workers=workers)
-            observed = customer, sockets
-            result = _run(servers, observed, folder, size, plan.TENANTS[1:] if untrusted else ())
+            result = _run(servers, customer, folder, size, plan.TENANTS[1:] if untrusted else ())
     except StopRequested:
         progress("stopped")
         raise SystemExit(130) from None
@@ -75,22 +75,21 @@ def main(
 
 
 @contextmanager
-def _stage(logs: Path | None) -> Iterator[tuple[Servers, Customer, Path, Path]]:
+def _stage(logs: Path | None) -> Iterator[tuple[Servers, Customer, Path]]:
     with ExitStack() as stack:
         embedded, _, folder = stack.enter_context(prepared_servers("chaos"))
         servers = Servers(embedded=embedded)
         stack.callback(servers.stop)
         servers.start()
         embedded.bootstrap()
-        sockets = embedded.paths.postgres / "observer"
-        customer = stack.enter_context(running_customer(embedded.paths, sockets=sockets))
-        configure(embedded, nodes=NODES, paths=[sockets])
-        yield servers, customer, sockets, log_folder(logs, folder / "logs")
+        customer = stack.enter_context(running_customer(embedded.paths))
+        configure(embedded, nodes=NODES, ISOLANE_RESOURCE_NETWORKS=LOOPBACK)
+        yield servers, customer, log_folder(logs, folder / "logs")
 
 
 def _run(
     servers: Servers,
-    observed: tuple[Customer, Path],
+    customer: Customer,
     logs: Path,
     size: "Size",
     untrusted: Sequence[str],
@@ -104,7 +103,7 @@ def _run(
         scenario = ChaosScenario(
             *tenants,
             servers,
-            Observer(*observed),
+            Observer(customer),
             size,
             logs=logs,
             home=Path(home),

@@ -6,17 +6,20 @@ Guarantee: idempotent; it only reads.
 Failure: bubble; without the observer a trial proves nothing.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.conninfo import make_conninfo
-
+from resources.services.definition_rules import DefinitionInput
+from resources.services.definitions import create_definition
+from resources.services.secrets import put_secret
+from tenants.scope import TenantRef
 from tests.customer import Customer
+from trials.chaos import plan
 from trials.chaos.rows import Effect, Observation, Observations, Violation
 from trials.sandboxes import runtime_number
 
+ACTOR = "chaos"
 TABLES = """
     CREATE TABLE start (
         execution uuid, step text, epoch integer, attempt integer, role text, pid integer, namespace bigint,
@@ -38,25 +41,25 @@ TABLES = """
 class Observer:
     """A database in which only steps record what they do."""
 
-    def __init__(self, customer: Customer, sockets: Path) -> None:
+    def __init__(self, customer: Customer) -> None:
         self._customer = customer
-        self._sockets = sockets
 
-    def dsn(self, *, trusted: bool) -> str:
-        """Return the connection string for steps; in a sandbox there is no network, but the socket's folder."""
+    def prepare(self, tenants: Sequence[TenantRef]) -> None:
+        """Create the tables, and define the resource by which steps reach them."""
         customer = self._customer
-        return make_conninfo(
-            host=customer.host if trusted else str(self._sockets),
-            port=customer.port,
-            user=customer.admin.user,
-            password=customer.admin.password,
-            dbname=customer.dbname,
-        )
-
-    def prepare(self) -> None:
-        """Create the tables."""
-        with self._customer.connect(self._customer.admin) as connection:
+        with customer.connect(customer.admin) as connection:
             connection.execute(TABLES)
+        place = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
+        definition = DefinitionInput(
+            name=plan.OBSERVER,
+            type="database",
+            config={**place, "user": customer.admin.user},
+            secrets={"password": plan.OBSERVER},
+            scope="execution",
+        )
+        for tenant in tenants:
+            put_secret(tenant, plan.OBSERVER, customer.admin.password, actor=ACTOR)
+            create_definition(tenant, definition, actor=ACTOR)
 
     def observations(self) -> Observations:
         """Return all that was recorded."""

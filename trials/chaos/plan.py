@@ -18,6 +18,7 @@ PAY = "chaos.pay"  # leaves an effect under its idempotency key
 SEND = "chaos.send"  # leaves a mark that must not exist yet
 RECOVER = "chaos.recover"  # the recovery node
 SLEEP = "flow.sleep"
+OBSERVER = "observer"  # the resource by which steps reach it, its definition and secret
 # Duration of a step. Steps that may not repeat, or only under their key, take longest, and a few steps are slow:
 # a kill is to interrupt these.
 MILLISECONDS = {WORK: (10, 80), PAY: (60, 200), SEND: (80, 200), RECOVER: (10, 80)}
@@ -109,11 +110,7 @@ def _document(name: str, chance: random.Random) -> dict[str, Any]:
     return {
         "name": name,
         "express": chance.random() < EXPRESS,
-        "inputs": {
-            "type": "object",
-            "required": ["observer"],
-            "properties": {"observer": {"type": "string"}},
-        },
+        "resources": {OBSERVER: {"type": "database", "definition": OBSERVER, "scope": "execution"}},
         "steps": [_step(f"s{number:02}", chance) for number in range(1, STEPS + 1)],
     }
 
@@ -129,7 +126,6 @@ def _step(key: str, chance: random.Random) -> dict[str, Any]:
     node, _ = GUARANTEES[guarantee]
     mode = _failure_mode(guarantee, chance)
     parameters: dict[str, Any] = {
-        "observer": "${inputs.observer}",
         "ms": chance.randint(*(SLOW_MS if chance.random() < SLOW else MILLISECONDS[node])),
         "fails": _fails(mode, chance),
     }
@@ -142,7 +138,7 @@ def _step(key: str, chance: random.Random) -> dict[str, Any]:
 def _failure_mode(guarantee: str, chance: random.Random) -> dict[str, Any]:
     recover = {
         "uses": RECOVER,
-        "with": {"observer": "${inputs.observer}", "ms": chance.randint(*MILLISECONDS[RECOVER])},
+        "with": {"ms": chance.randint(*MILLISECONDS[RECOVER])},
     }
     modes: list[dict[str, Any]] = [
         {},

@@ -97,7 +97,7 @@ class ChaosScenario:
         )
         self._documents = plan.documents(size.seed)
         self._traffic = Traffic(
-            {tenant: observer.dsn(trusted=tenant in trusted) for tenant in self._tenants},
+            self._tenants,
             [str(document["name"]) for document in self._documents],
             seed=size.seed,
             at_once=size.at_once,
@@ -126,7 +126,7 @@ class ChaosScenario:
 
     # --- parts of the scenario
     def _prepare(self) -> None:
-        self._observer.prepare()
+        self._observer.prepare(self._tenants)
         self._listener.start()
         deadline = time.monotonic() + READY_SECONDS
         while orphans.unregistered(self._workers.names):

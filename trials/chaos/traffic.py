@@ -8,7 +8,7 @@ Failure: bubble, unless the database is down.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
@@ -31,18 +31,17 @@ Answer = TypeVar("Answer")
 
 
 class Traffic:
-    """Keep this many runs open, of tenants whose steps reach the observer by these connection strings."""
+    """Keep this many runs of these tenants open."""
 
     def __init__(
         self,
-        observers: Mapping[TenantRef, str],
+        tenants: Sequence[TenantRef],
         blueprints: Sequence[str],
         *,
         seed: int,
         at_once: int,
     ) -> None:
-        self._tenants = {tenant.schema: tenant for tenant in observers}
-        self._observers = observers
+        self._tenants = {tenant.schema: tenant for tenant in tenants}
         self._blueprints = blueprints
         self._seed = seed
         self._at_once = at_once
@@ -78,7 +77,7 @@ class Traffic:
             tenant,
             RunRequest(
                 blueprint=planned.blueprint,
-                inputs={"observer": self._observers[tenant]},
+                inputs={},
                 requested_by=ACTOR,
                 seed=planned.seed,
                 idempotency_key=f"chaos {planned.index}",

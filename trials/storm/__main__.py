@@ -40,7 +40,7 @@ SHOWN_LATE = 10
 @click.option(
     "--untrusted/--no-untrusted",
     default=True,
-    help="Let half of the runs be those of untrusted tenants, at level process and without resources.",
+    help="Let half of the runs be those of untrusted tenants, at level process.",
 )
 @click.option(
     "--logs",

@@ -14,20 +14,23 @@ ROLE = "reporting"
 TOKEN = "storm/token+of=the&web"  # noqa: S105 - opens nothing
 
 
-def define(tenant: TenantRef, customer: Customer, recorder: Recorder) -> None:
+def define(
+    tenant: TenantRef, customer: Customer, recorder: Recorder, *, credentials: str = "brokered"
+) -> None:
     """Define a database with a fixed login and with minted roles, the run cache, and an HTTP service."""
     put_secret(tenant, "reader", customer.reader.password, actor=ACTOR)
     put_secret(tenant, "admin", customer.admin.password, actor=ACTOR)
     put_secret(tenant, "token", TOKEN, actor=ACTOR)
-    address = {"host": customer.host, "port": customer.port, "dbname": customer.dbname}
+    told = {"credentials": credentials}
+    address = {"host": customer.host, "port": customer.port, "dbname": customer.dbname, **told}
     minted = {**address, "user": customer.admin.user, "mint": {"roles": [ROLE]}}
-    web = {"base_url": recorder.url, "auth": "bearer"}
+    web = {"base_url": recorder.url, "auth": "bearer", **told}
     for wanted in (
         _wanted(
             "shop", "database", {**address, "user": customer.reader.user}, {"password": "reader"}
         ),
         _wanted("own", "database", minted, {"password": "admin"}),
-        _wanted("scratch", "cache", {}, {}),
+        _wanted("scratch", "cache", told, {}),
         _wanted("web", "http_api", web, {"token": "token"}),
     ):
         create_definition(tenant, wanted, actor=ACTOR)

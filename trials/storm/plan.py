@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TENANTS = ("acme", "globex")
-UNTRUSTED = ("initech", "umbrella")  # their runs have the level `process`, and no resources
+UNTRUSTED = ("initech", "umbrella")  # their runs have the level `process`
 BLUEPRINTS = 24
 STEP = "storm.step"
 # Type and definition, by name in a blueprint.
@@ -34,12 +34,6 @@ def documents(seed: int, number: int = BLUEPRINTS) -> list[dict[str, Any]]:
     """Return blueprints of one to four steps, with some of the resources, in both scopes."""
     chance = random.Random(seed)  # noqa: S311 - must repeat
     return [_document(f"storm-{index}", chance) for index in range(number)]
-
-
-def without_resources(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the same blueprint for a level at which runs have no network: its steps misbehave without resources."""
-    steps = [{**step, "with": {"resources": []}} for step in document["steps"]]
-    return {**document, "resources": {}, "steps": steps}
 
 
 def runs(

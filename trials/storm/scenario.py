@@ -70,7 +70,7 @@ def run_storm(
             workers.start()
         driver.wait_for_workers(size.workers)
         blueprints = plan.documents(size.seed)
-        _prepare(trusted, untrusted, remotes, blueprints)
+        _prepare(tenants, remotes, blueprints)
         names = [str(blueprint["name"]) for blueprint in blueprints]
         turns = [tenant.schema for tenant in tenants]
         driver.run(plan.runs(size.seed, size.runs, names, turns), freeze=size.freeze)
@@ -105,19 +105,10 @@ def run_storm(
 
 
 def _prepare(
-    trusted: Sequence[TenantRef],
-    untrusted: Sequence[TenantRef],
-    remotes: Remotes,
-    blueprints: Sequence[dict[str, Any]],
+    tenants: Sequence[TenantRef], remotes: Remotes, blueprints: Sequence[dict[str, Any]]
 ) -> None:
-    for tenant in trusted:
+    for tenant in tenants:
         define(tenant, remotes.customer, remotes.recorder)
-        _publish(tenant, blueprints)
-    for tenant in untrusted:
-        _publish(tenant, [plan.without_resources(blueprint) for blueprint in blueprints])
-
-
-def _publish(tenant: TenantRef, blueprints: Sequence[dict[str, Any]]) -> None:
-    with tenant_scope(tenant):
-        for blueprint in blueprints:
-            publish(blueprint)
+        with tenant_scope(tenant):
+            for blueprint in blueprints:
+                publish(blueprint)

@@ -1,6 +1,5 @@
 """`isolane demo`: run the whole platform once, with runs of three tenants."""
 
-import contextlib
 import json
 import os
 import time
@@ -38,8 +37,6 @@ from orchestrator.stack import Stack, StackOptions, running_stack
 if TYPE_CHECKING:
     from tenants.scope import TenantRef
 
-TENANTS = ("acme", "globex")
-UNTRUSTED = "initech"  # its runs have the level process
 APPROVES = "acme"  # the others reject
 ORDERS_PER_TENANT = 2
 APPROVAL = "approval"
@@ -47,6 +44,7 @@ BILLING = "billing"
 UNPAID_INVOICE = 2
 WORKERS = 2
 RUN_SECONDS = 120
+_OWN_NODES = ("ISOLANE_NODE_PACKAGES", "ISOLANE_NODE_PATHS", "ISOLANE_TASK_PACKAGES")
 POLL_SECONDS = 0.25
 ENDED = frozenset({"succeeded", "failed", "timed_out", "cancelled"})
 
@@ -65,11 +63,15 @@ def demo() -> None:
     """Start the platform, run blueprints of three tenants at the same time, and stop the platform.
 
     One blueprint asks a person: the demo answers, and explains that run. One uses resources: a PostgreSQL that stands
-    for the customer's, the run cache and a model. The demo shows its ledger, and what the servers still have of it. The
-    third tenant is not trusted: its runs have the level process, where the machine can give it, and no resources.
+    for the customer's, the run cache and a model. The demo shows its ledger, and what the servers still have of it.
+    Runs have the level process. Where this machine cannot give it, a line says so, and they have shared.
 
     Exit 1 if a run fails, or if a process or something of a resource is left behind.
     """
+    for name in _OWN_NODES:
+        os.environ.pop(
+            name, None
+        )  # the demo's blueprints need its own packages, whatever the operator has
     kept = env.home(os.environ)
     EmbeddedPaths(kept).prepare_home()
     home = kept / "demo"
@@ -85,6 +87,7 @@ def demo() -> None:
         _follow(stack, followed)
         _print_outputs(followed)
         _explain(followed)
+        _show_connections(followed)
         unclean = _show_resources(followed, customer)
         started = _started()
         CONSOLE.print("Stopping the platform")
@@ -111,7 +114,10 @@ def _started() -> list[psutil.Process]:
 
 def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[FollowedRun]:
     """Create tenants, definitions and blueprints, and submit through the API as a customer's program would."""
-    from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - needs the stack's settings
+    from orchestrator.cli.support.demo_tenants import (  # noqa: PLC0415 - needs the stack's settings
+        prepare_tenants,
+    )
+    from tenants.services.api_keys import create_api_key  # noqa: PLC0415 - likewise
 
     wanted: list[tuple[str, dict[str, Any]]] = [
         ("order", {"order_id": 100 + number}) for number in range(ORDERS_PER_TENANT)
@@ -127,56 +133,30 @@ def _submit(stack: Stack, customer: CustomerPostgres | None) -> list[FollowedRun
         )
     names = list(dict.fromkeys(name for name, _ in wanted))
     clients = []
-    for schema in (*TENANTS, *_untrusted()):
-        trusted = schema in TENANTS
-        mine = names if trusted else [name for name in names if name != BILLING]
-        tenant = _prepare_tenant(schema, mine, customer if trusted else None, trusted=trusted)
+    for tenant in prepare_tenants(stack.node_names().values()):
+        _furnish(tenant, names, customer)
         key = create_api_key(tenant=tenant, name="demo", actor=ACTOR)
-        clients.append((schema, mine, ApiClient(base_url=stack.web_url, api_key=key)))
+        clients.append((tenant.schema, ApiClient(base_url=stack.web_url, api_key=key)))
     return [
         FollowedRun(schema, client, client.submit(blueprint, inputs))
         for blueprint, inputs in wanted
-        for schema, mine, client in clients
-        if blueprint in mine
+        for schema, client in clients
     ]
 
 
-def _untrusted() -> list[str]:
-    """Return the tenant that is not trusted, if the workers offer a level for it."""
-    from executions.placement.registry import current_offer  # noqa: PLC0415 - needs the stack's settings
-    from tenants.isolation import Isolation  # noqa: PLC0415 - likewise
-    from tenants.scope import platform_scope  # noqa: PLC0415 - likewise
-
-    with platform_scope():
-        offered = current_offer().isolation_levels
-    if Isolation.PROCESS in offered:
-        return [UNTRUSTED]
-    print_progress(
-        f"tenant {UNTRUSTED} is left out: it is not trusted, and this machine has no level process;"
-        " 'isolane levels' says why"
-    )
-    return []
-
-
-def _prepare_tenant(
-    schema: str, blueprints: Sequence[str], customer: CustomerPostgres | None, *, trusted: bool
-) -> "TenantRef":
+def _furnish(
+    tenant: "TenantRef", blueprints: Sequence[str], customer: CustomerPostgres | None
+) -> None:
+    """Give a tenant definitions and blueprints."""
     from executions.services.publishing import publish  # noqa: PLC0415 - needs the stack's settings
     from tenants.scope import tenant_scope  # noqa: PLC0415 - likewise
-    from tenants.services.tenants import TenantExists, create_tenant  # noqa: PLC0415 - likewise
-    from tenants.waiting import wait_until_active  # noqa: PLC0415 - likewise
 
-    with contextlib.suppress(TenantExists):  # on external servers, from an earlier demo
-        create_tenant(schema=schema, trusted=trusted, actor=ACTOR)
-    tenant = wait_until_active(schema)
     defined = define(tenant, customer, cache=bool(settings.CACHE_URL)) if customer else []
     with tenant_scope(tenant):
         for name in blueprints:
             publish(_document(name))
     resources = f", resources {', '.join(defined)}" if defined else ""
-    trust = "" if trusted else ", not trusted"
-    print_progress(f"tenant {schema}{trust} with blueprints {', '.join(blueprints)}{resources}")
-    return tenant
+    print_progress(f"tenant {tenant.schema} with blueprints {', '.join(blueprints)}{resources}")
 
 
 def _document(name: str) -> dict[str, Any]:
@@ -205,8 +185,11 @@ def _follow(stack: Stack, followed: list[FollowedRun]) -> None:
 
 def _print_outputs(followed: list[FollowedRun]) -> None:
     for item in followed:
-        outputs = json.dumps(item.run["outputs"], ensure_ascii=False)
-        click.echo(f"  {item.tenant} {item.run['id']} {outputs}")
+        run = item.run
+        found = json.dumps(run["outputs"], ensure_ascii=False)
+        if run["state"] != "succeeded":
+            found = plain(f"{run['code']}: {run['message']}")
+        click.echo(f"  {item.tenant} {run['id']} {found}")
 
 
 def _explain(followed: list[FollowedRun]) -> None:
@@ -217,6 +200,20 @@ def _explain(followed: list[FollowedRun]) -> None:
     for event in explanation["results"]:
         click.echo(f"    {event_line(datetime.fromisoformat(event['at']), event['text'])}")
     click.echo(f"    {plain(explanation['now'])}")
+
+
+def _show_connections(followed: list[FollowedRun]) -> None:
+    """Print what a run with resources has reached through its gate; at `shared` it has none."""
+    item = next((item for item in followed if item.run["blueprint"] == BILLING), None)
+    if item is None:
+        return
+    run = item.run["id"]
+    events = item.client.explanation(run)["results"]
+    if found := [event for event in events if event["kind"].startswith("connection.")]:
+        way = "through the worker, which logged in (no password inside)"
+        click.echo(f"  {item.tenant} {run} reached, {way}:")
+    for event in found:
+        click.echo(f"    {event_line(datetime.fromisoformat(event['at']), event['text'])}")
 
 
 def _show_resources(followed: list[FollowedRun], customer: CustomerPostgres | None) -> int:

@@ -9,7 +9,7 @@ Failure: bubble; exit 1 means that a demand does not hold, exit 2 that the tests
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.markup import escape
@@ -23,13 +23,21 @@ from orchestrator.norp.offered_levels import levels_of, require_worker
 from orchestrator.norp.probe_runner import NotRun
 from orchestrator.norp.suite import Target, run_tests
 from orchestrator.norp.targets import cache_target, database_target, require_cache
-from orchestrator.norp.temporary_tenants import temporary_tenant
+from orchestrator.norp.temporary_tenants import temporary_tenant, trust_for
 from tenants.isolation import Isolation
 from tenants.scope import TenantRef
 from tenants.selectors import tenant_by_schema
 
 EXIT_FAILED = 1
 EXIT_NOT_RUN = 2
+
+
+class Tenants(NamedTuple):
+    """The tenant whose runs are tested, and the tenant for comparison."""
+
+    subject: TenantRef
+    other: TenantRef
+    temporary: tuple[TenantRef, ...]  # those of the two that are deleted at the end
 
 
 @click.command(cls=OperatorCommand)
@@ -64,12 +72,12 @@ def norp(*, tenant: str | None, level: str | None, database: str | None, as_json
     try:
         require_cache()
         require_worker()
-        with _tenants(tenant) as (subject, other):
-            levels = _levels(subject, level)
-            targets = [cache_target(subject, other, actor=actor())]
+        with _tenants(tenant) as tenants:
+            levels = _levels(tenants.subject, level)
+            targets = [cache_target(tenants.subject, tenants.other, actor=actor())]
             if database:
-                targets.append(database_target(subject, database))
-            verdicts = _run(targets, levels, as_json=as_json)
+                targets.append(database_target(tenants.subject, database))
+            verdicts = _run(targets, levels, tenants.temporary, as_json=as_json)
     except IsolaneError as error:
         click.secho(f"The tests could not be run: {error.detail}", fg="red", err=True)
         raise SystemExit(EXIT_NOT_RUN) from None
@@ -77,15 +85,14 @@ def norp(*, tenant: str | None, level: str | None, database: str | None, as_json
 
 
 @contextmanager
-def _tenants(named: str | None) -> Iterator[tuple[TenantRef, TenantRef | None]]:
-    """Yield the tenant whose runs are tested, and the tenant for comparison."""
+def _tenants(named: str | None) -> Iterator[Tenants]:
     with ExitStack() as stack:
         if named:
-            subject = tenant_by_schema(named)
-            other = stack.enter_context(_temporary())
+            subject, other = tenant_by_schema(named), stack.enter_context(_temporary())
+            yield Tenants(subject, other, (other,))
         else:
             subject, other = stack.enter_context(_temporary()), stack.enter_context(_temporary())
-        yield subject, other
+            yield Tenants(subject, other, (subject, other))
 
 
 def _temporary() -> AbstractContextManager[TenantRef]:
@@ -104,11 +111,16 @@ def _levels(tenant: TenantRef, wanted: str | None) -> dict[Isolation, str]:
 
 
 def _run(
-    targets: Sequence[Target], levels: dict[Isolation, str], *, as_json: bool
+    targets: Sequence[Target],
+    levels: dict[Isolation, str],
+    temporary: Sequence[TenantRef],
+    *,
+    as_json: bool,
 ) -> list[Verdict]:
     verdicts = []
     with CONSOLE.status("") as line:
         for level in (level for level, refusal in levels.items() if not refusal):
+            trust_for(level, temporary, actor=actor())
             for target in targets:
                 where = f"{target.name}, {level}"
 

@@ -55,6 +55,7 @@ def up(workers: int, port: int, flower_port: int) -> None:
         password = prepare_platform(stack)
         stack.start_processes(workers)
         stack.publish_state()
+        _report_process_level(stack)
         _print_urls(stack, password, home)
         stack.supervisor.run()
     CONSOLE.print("Stopped.")
@@ -72,6 +73,16 @@ def prepare_platform(stack: Stack) -> str | None:
         print_progress(f"tenant {failed.schema} could not be migrated: {failed.error}")
     password = stack.secrets.admin_password
     return password if ensure_admin(username="admin", password=password) else None
+
+
+def _report_process_level(stack: Stack) -> None:
+    from orchestrator.cli.support.process_level import (  # noqa: PLC0415 - needs the stack's settings
+        report_process_level,
+    )
+
+    report_process_level(
+        stack.node_names().values(), "Runs of tenants that are not trusted are refused."
+    )
 
 
 def _print_urls(stack: Stack, password: str | None, home: Path) -> None:

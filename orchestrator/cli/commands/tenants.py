@@ -4,14 +4,13 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from executions.placement.registry import NoWorkerYet, current_offer
+from executions.explain.tenant_level import level_note
 from executions.services.offboarding import advance_deletion
 from foundation.errors import InvalidInput
 from foundation.limit_bounds import Number, number
 from orchestrator.cli.support.django import CONSOLE, actor
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OperatorGroup
-from resources.isolation_choice import IsolationUnavailable, choose, describe_reason
 from tenants.budgets import Amount
 from tenants.isolation import Isolation
 from tenants.run_limits import QUOTA_LIMITS
@@ -37,15 +36,14 @@ def tenants() -> None:
 @click.option(
     "--trusted",
     is_flag=True,
-    help="Allow its runs the level shared, where they are the worker's user. Runs of an untrusted tenant have process"
-    " or a stricter level.",
+    help="Allow its runs the level shared, where they are the worker's user: for code that you would run yourself. Runs"
+    " of an untrusted tenant have process or a stricter level.",
 )
 @click.option(
     "--isolation",
-    default="shared",
-    show_default=True,
+    default=None,
     type=click.Choice([level.value for level in Isolation]),
-    help="The weakest isolation level for its runs.",
+    help="The weakest isolation level for its runs. Default: process; with --trusted: shared.",
 )
 @click.option("--max-running", default=5, show_default=True, help="Most runs at the same time.")
 @click.option(
@@ -59,21 +57,21 @@ def create(
     name: str,
     domain: str,
     trusted: bool,
-    isolation: str,
+    isolation: str | None,
     max_running: int,
     reuse_name: bool,
 ) -> None:
     """Create the tenant SCHEMA: a domain, a quota, a schema and a database role.
 
     A provisioner creates schema and role; the command waits for it, at most 15 seconds. Then it says which isolation
-    level the tenant's runs get from the workers as they are now, and why.
+    level the tenant's runs get from the workers as they are now, and why, or warns that they get none.
     """
     create_tenant(
         schema=schema,
         name=name,
         domain=domain,
         trusted=trusted,
-        required_isolation=Isolation(isolation),
+        required_isolation=Isolation(isolation) if isolation else None,
         max_running=max_running,
         reuse_name=reuse_name,
         actor=actor(),
@@ -83,7 +81,7 @@ def create(
     click.echo(
         f"Tenant {schema} is ready. Next: isolane api-keys create {schema} --name first --role author"
     )
-    click.echo(_level_of_runs(required=Isolation(isolation), trusted=trusted), err=True)
+    _tell_level(schema)
 
 
 @tenants.command("set")
@@ -92,7 +90,8 @@ def create(
 @click.option(
     "--trusted/--untrusted",
     default=None,
-    help="Allow its runs the level shared, where they are the worker's user.",
+    help="Allow its runs the level shared, where they are the worker's user, or no longer. They get it if --isolation"
+    " is shared, too.",
 )
 @click.option(
     "--isolation",
@@ -126,7 +125,10 @@ def set_(
     budgets: tuple[str, ...],
     limits: tuple[str, ...],
 ) -> None:
-    """Change name, trust, isolation, quota, budget or limits of the tenant SCHEMA; omitted options stay as they are."""
+    """Change name, trust, isolation, quota, budget or limits of the tenant SCHEMA; omitted options stay as they are.
+
+    Trust and isolation count for runs that are submitted from now on; the command says which level these get.
+    """
     update_tenant(
         schema=schema,
         name=name,
@@ -138,6 +140,8 @@ def set_(
         actor=actor(),
     )
     click.echo(f"Tenant {schema} is changed.")
+    if trusted is not None or isolation:
+        _tell_level(schema)
 
 
 @tenants.command("list")
@@ -204,17 +208,6 @@ def delete(*, schema: str, confirm: str | None, wait: bool) -> None:
         click.echo(f"Tenant {schema} is gone.")
 
 
-def _level_of_runs(*, required: Isolation, trusted: bool) -> str:
-    """Say which level the tenant's runs get from the living workers, or why none."""
-    try:
-        with platform_scope():
-            offered = current_offer().isolation_levels
-        decision = choose(required=required, trusted=trusted, available=offered)
-    except (NoWorkerYet, IsolationUnavailable) as error:
-        return f"Its runs cannot start yet. {error.detail}"
-    return f"Its runs have the level {decision.level}: {describe_reason(decision.reason)}."
-
-
 def _budget(text: str) -> tuple[str, Amount | None]:
     kind, _, amount = text.partition("=")
     if amount == "none":
@@ -242,3 +235,12 @@ def _limit(text: str) -> tuple[str, Number | None]:
 def _set_status(schema: str, status: TenantStatus) -> None:
     set_status(schema=schema, status=status, actor=actor())
     click.echo(f"Tenant {schema} is {status.label}.")
+
+
+def _tell_level(schema: str) -> None:
+    """Print the level that new runs of the tenant get, or warn that they get none now; on standard error."""
+    note = level_note(schema)
+    if note.is_warning:
+        click.secho(f"Warning: {note.text}", fg="yellow", err=True)
+    else:
+        click.echo(note.text, err=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -131,17 +132,36 @@ def test_a_number_that_is_too_small_is_refused(tmp_path: Path, name: str, least:
 
 # --- limits of a run
 def test_a_run_has_limits_without_a_word_of_the_operator(tmp_path: Path) -> None:
-    default = RunLimits(cpu=1, ram_mb=512, processes=64, disk_mb=100, open_files=256, output_kb=256)
+    default = RunLimits(
+        cpu=1,
+        ram_mb=512,
+        processes=64,
+        disk_mb=100,
+        open_files=256,
+        output_kb=256,
+        connections=64,
+        network_mb=4096,
+        idle_seconds=1800,
+    )
     assert read(tmp_path).run_limits == default
     assert env.read_limits({}) == default
 
 
 def test_each_limit_has_its_variable(tmp_path: Path) -> None:
-    given = {"CPU": "0.5", "RAM_MB": "64", "PROCESSES": "8", "DISK_MB": "1", "OPEN_FILES": "32"}
-    variables = {f"ISOLANE_LIMIT_{name}": value for name, value in given.items()}
-    expected = RunLimits(cpu=0.5, ram_mb=64, processes=8, disk_mb=1, open_files=32, output_kb=7)
-    assert read(tmp_path, **variables, ISOLANE_LIMIT_OUTPUT_KB="7").run_limits == expected
-    assert env.read_limits({**variables, "ISOLANE_LIMIT_OUTPUT_KB": "7"}) == expected
+    given = {
+        "cpu": 0.5,
+        "ram_mb": 64,
+        "processes": 8,
+        "disk_mb": 1,
+        "open_files": 32,
+        "output_kb": 7,
+        "connections": 3,
+        "network_mb": 5,
+        "idle_seconds": 9,
+    }
+    variables = {f"ISOLANE_LIMIT_{name.upper()}": str(value) for name, value in given.items()}
+    assert asdict(read(tmp_path, **variables).run_limits) == {**given, "seconds": None}
+    assert asdict(env.read_limits(variables)) == {**given, "seconds": None}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +177,9 @@ def test_each_limit_has_its_variable(tmp_path: Path) -> None:
         ("DISK_MB", "0", "a whole number from 1 to 1048576"),
         ("OPEN_FILES", "-32", "a whole number from 32 to 1048576"),
         ("OUTPUT_KB", "10241", "a whole number from 1 to 10240"),
+        ("CONNECTIONS", "0", "a whole number from 1 to 4096"),
+        ("NETWORK_MB", "1048577", "a whole number from 1 to 1048576"),
+        ("IDLE_SECONDS", "86401", "a whole number from 1 to 86400"),
     ],
 )
 def test_a_limit_out_of_its_range_is_refused(

@@ -66,7 +66,8 @@ def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def run(state: str, started: list[psutil.Process], *, unclean: int = 0) -> tuple[int, str]:
         client = ApiClient(base_url="", api_key="")
-        followed = [module.FollowedRun("acme", client, {"id": "1", "state": state, "outputs": {}})]
+        one = {"id": "1", "state": state, "outputs": {}, "code": "TIMEOUT", "message": "too slow"}
+        followed = [module.FollowedRun("acme", client, one)]
         monkeypatch.setenv("ISOLANE_HOME", str(tmp_path / "home"))
         monkeypatch.setattr(module, "running_stack", running_stack)
         monkeypatch.setattr(module, "prepare_platform", lambda _: None)
@@ -74,6 +75,7 @@ def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(module, "_submit", lambda *_: followed)
         monkeypatch.setattr(module, "_follow", lambda *_: None)
         monkeypatch.setattr(module, "_explain", lambda *_: None)
+        monkeypatch.setattr(module, "_show_connections", lambda *_: None)
         monkeypatch.setattr(module, "_show_resources", lambda *_: unclean)
         monkeypatch.setattr(module, "_started", lambda: started)
         result = CliRunner().invoke(module.demo)
@@ -89,6 +91,7 @@ def test_all_well(demo: Any) -> None:
 def test_a_failed_run_is_exit_1(demo: Any) -> None:
     code, output = demo("failed", [])
     assert (code, "1 runs did not succeed, 0 processes" in output) == (1, True)
+    assert "acme 1 TIMEOUT: too slow" in output
 
 
 def test_a_leftover_process_is_exit_1(demo: Any, process: psutil.Process) -> None:
@@ -121,6 +124,27 @@ def test_the_story_of_the_run_that_asks_is_told(capsys: pytest.CaptureFixture[st
         "    10:02:11.120  asks was submitted.",
         r"    It ended\u001b[2J.",
     ]
+
+
+def test_what_a_run_has_reached_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    class Connected(ApiClient):
+        def explanation(self, public_id: str) -> dict[str, Any]:
+            """As the API answers."""
+            at = "2026-01-02T03:04:05.678+00:00"
+            kinds = ("run.succeeded", "connection.closed")
+            return {"results": [{"at": at, "kind": kind, "text": f"{kind}."} for kind in kinds]}
+
+    client = Connected(base_url="http://none.invalid", api_key="k")
+    followed = [
+        module.FollowedRun("acme", client, {"id": f"exec_{name}", "blueprint": name})
+        for name in ("order", "billing", "billing")
+    ]
+    module._show_connections(followed)
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("  acme exec_billing reached")
+    assert [line.split()[-1] for line in rest] == ["connection.closed."]
+    module._show_connections(followed[:1])
+    assert capsys.readouterr().out == ""
 
 
 def ledger(*, clean: bool) -> dict[str, Any]:
