@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from isolane.limits import RunLimits
 from isolane.protocol import Grant
+from resources.gate.gate import OnConnection
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -47,6 +48,7 @@ class BareBackend(SharedBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or start one."""
         if grants:

@@ -14,6 +14,7 @@ from bench.levels.starts import Start, write_start
 from isolane.limits import RunLimits, Usage
 from isolane.protocol import Grant, Run
 from isolane.results import StepResult
+from resources.gate.gate import OnConnection
 from resources.placement import Placement
 from resources.runtimes.base import UNLIMITED, OnFrame, OnResource, RunIdentity, Runtime, ignore
 from resources.runtimes.process import ProcessBackend
@@ -86,11 +87,17 @@ class TimedProcessBackend(ProcessBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Start a sandbox."""
         asked_at = time.monotonic()
         runtime = super().start(
-            placement, identity=identity, limits=limits, grants=grants, on_resource=on_resource
+            placement,
+            identity=identity,
+            limits=limits,
+            grants=grants,
+            on_resource=on_resource,
+            on_connection=on_connection,
         )
         return TimedRuntime(runtime, asked_at, counts_itself=self.cgroups.cgroups is not None)
 
@@ -106,10 +113,16 @@ class TimedSharedBackend(SharedBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Take an idle runner of this tenant, or start one."""
         asked_at = time.monotonic()
         runtime = super().start(
-            placement, identity=identity, limits=limits, grants=grants, on_resource=on_resource
+            placement,
+            identity=identity,
+            limits=limits,
+            grants=grants,
+            on_resource=on_resource,
+            on_connection=on_connection,
         )
         return TimedRuntime(runtime, asked_at, counts_itself=False)

@@ -1,0 +1,1 @@
+"""The gate: throughput, latency, and the price of a route, beside direct connections. `python -m bench.gate`."""
