@@ -14,6 +14,7 @@ from tests.plugin import PATHS, SERVERS
 from tests.recorder import Recorder
 
 if TYPE_CHECKING:
+    from resources.runtimes.base import Availability
     from tenants.scope import TenantRef
 
 STANDING_TENANTS = ("acme", "globex")
@@ -132,8 +133,8 @@ def run_cache(servers: None) -> Iterator["redis.Redis"]:
 
 @pytest.fixture(scope="session")
 def customer() -> Iterator[Customer]:
-    """A customer's PostgreSQL with invoices, and looks at it from its own side."""
-    with running_customer(PATHS) as running:
+    """A customer's PostgreSQL with invoices, and looks at it from its own side; by a Unix socket, too."""
+    with running_customer(PATHS, sockets=PATHS.postgres / "customer-sockets") as running:
         yield running
 
 
@@ -198,10 +199,23 @@ def wipe() -> None:
         )
         connection.execute(
             "UPDATE tenants_quota SET max_running = 5, budget = '{}', cpu = NULL, ram_mb = NULL, processes = NULL, "
-            "disk_mb = NULL, open_files = NULL, output_kb = NULL, max_run_minutes = NULL"
+            "disk_mb = NULL, open_files = NULL, output_kb = NULL, connections = NULL, network_mb = NULL, "
+            "idle_seconds = NULL, max_run_minutes = NULL"
         )
         for tenant_id in gone:
             role = f"isolane_t_{tenant_id}"
             if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).fetchone():
                 connection.execute(f'DROP OWNED BY "{role}"')
                 connection.execute(f'DROP ROLE "{role}"')
+
+
+@pytest.fixture(scope="session")
+def process_level() -> "Availability":
+    """The level `process` on this machine: offered, or the reason why not."""
+    from resources.runtimes.process import ProcessBackend
+
+    backend = ProcessBackend(level="process", size=1)
+    try:
+        return backend.availability()
+    finally:
+        backend.stop()

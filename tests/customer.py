@@ -18,8 +18,9 @@ class Customer:
 
     dbname = DATABASE
 
-    def __init__(self, server: CustomerPostgres) -> None:
+    def __init__(self, server: CustomerPostgres, sockets: Path | None) -> None:
         self._server = server
+        self.sockets = sockets  # the folder of its Unix socket
         self.host = server.host
         self.port = server.port
         self.admin = server.admin
@@ -71,6 +72,6 @@ def running_customer(paths: EmbeddedPaths, *, sockets: Path | None = None) -> It
     try:
         supervisor.start(server.child())
         server.bootstrap()
-        yield Customer(server)
+        yield Customer(server, sockets)
     finally:
         supervisor.stop_all()

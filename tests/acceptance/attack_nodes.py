@@ -86,11 +86,10 @@ def search(ctx: NodeContext, *, backwards: list[str]) -> dict[str, Any]:
 
 
 @node("attack.search_places")
-def search_places(ctx: NodeContext, *, resources: list[str], connects: bool) -> dict[str, Any]:
+def search_places(ctx: NodeContext, *, resources: list[str]) -> dict[str, Any]:
     """Search for the run's own secrets in files, environment and arguments, where others could read them."""
     for name in resources:
-        if connects:
-            ctx.check_resource(name)
+        ctx.check_resource(name)
     own = Path("/proc/self")
     files = [*_own_files(Path.home()), *(path for path in (own / "fd").iterdir() if path.is_file())]
     places = {str(path): path.read_bytes() for path in [own / "environ", own / "cmdline", *files]}
@@ -145,12 +144,11 @@ def _in_memory(wanted: list[bytes]) -> list[int]:
 
 # --- the cache of another run
 @node("attack.guard_key")
-def guard_key(ctx: NodeContext, *, file: str) -> Any:
+def guard_key(ctx: NodeContext) -> Any:
     """Set a value, wait until the others have tried, and read it."""
     cache = ctx.resource("scratch")
     cache.set("k", "mine")
-    Path(file).write_text(cache._prefix)
-    while Path(file).exists():
+    while not cache.exists("tried"):
         time.sleep(0.02)
     return cache.get("k")
 

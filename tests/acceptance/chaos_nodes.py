@@ -11,17 +11,16 @@ import psycopg
 from isolane import NodeContext, StepError, node
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-CONNECT_SECONDS = 10
 
 
 @node("chaos.work", idempotent=True, deterministic=True)
-def work(ctx: NodeContext, *, observer: str, ms: int, fails: int = 0) -> dict[str, Any]:
+def work(ctx: NodeContext, *, ms: int, fails: int = 0) -> dict[str, Any]:
     """Take some time."""
-    return _step(ctx, observer, ms, fails)
+    return _step(ctx, ms, fails)
 
 
 @node("chaos.pay", uses_key=True)
-def pay(ctx: NodeContext, *, observer: str, ms: int, fails: int = 0) -> dict[str, Any]:
+def pay(ctx: NodeContext, *, ms: int, fails: int = 0) -> dict[str, Any]:
     """Record an effect under the idempotency key; the observer ignores a key that it knows."""
 
     def paid(connection: Connection) -> None:
@@ -31,11 +30,11 @@ def pay(ctx: NodeContext, *, observer: str, ms: int, fails: int = 0) -> dict[str
             [ctx.idempotency_key, *_identity(ctx)],
         )
 
-    return _step(ctx, observer, ms, fails, act=paid)
+    return _step(ctx, ms, fails, act=paid)
 
 
 @node("chaos.send")
-def send(ctx: NodeContext, *, observer: str, ms: int, once: bool, fails: int = 0) -> dict[str, Any]:
+def send(ctx: NodeContext, *, ms: int, once: bool, fails: int = 0) -> dict[str, Any]:
     """Do what must not be done twice; `once` is false if the step may be retried."""
 
     def begun(connection: Connection) -> None:
@@ -44,13 +43,13 @@ def send(ctx: NodeContext, *, observer: str, ms: int, once: bool, fails: int = 0
                 "INSERT INTO once (execution, step) VALUES (%s, %s)", [ctx.execution_id, ctx.step]
             )
 
-    return _step(ctx, observer, ms, fails, begin=begun)
+    return _step(ctx, ms, fails, begin=begun)
 
 
 @node("chaos.recover")
-def recover(ctx: NodeContext, *, observer: str, ms: int) -> dict[str, Any]:
+def recover(ctx: NodeContext, *, ms: int) -> dict[str, Any]:
     """Recover a step."""
-    return _step(ctx, observer, ms, 0, role="recover")
+    return _step(ctx, ms, 0, role="recover")
 
 
 def _nothing(_connection: Connection) -> None:
@@ -59,7 +58,6 @@ def _nothing(_connection: Connection) -> None:
 
 def _step(
     ctx: NodeContext,
-    observer: str,
     ms: int,
     fails: int,
     *,
@@ -68,33 +66,32 @@ def _step(
     act: Callable[[Connection], None] = _nothing,
 ) -> dict[str, Any]:
     """Record the start, take time, act, fail if planned, record the end."""
-    with psycopg.connect(observer, autocommit=True, connect_timeout=CONNECT_SECONDS) as connection:
-        try:
-            connection.execute(
-                "INSERT INTO start (execution, step, epoch, attempt, role, pid, namespace)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                [*_identity(ctx), role, os.getpid(), Path("/proc/self/ns/pid").stat().st_ino],
-            )
-            begin(connection)
-        except psycopg.errors.UniqueViolation as violated:
-            _report_violation(ctx, observer, str(violated.diag.constraint_name))
-        time.sleep(ms / 1000)
-        act(connection)
-        if role == "step" and ctx.attempt <= fails:
-            raise StepError("TRANSIENT_ERROR", f"attempt {ctx.attempt} fails as planned")
-        connection.execute(
-            "INSERT INTO done (execution, step, epoch, attempt, role) VALUES (%s, %s, %s, %s, %s)",
-            [*_identity(ctx), role],
+    observer: Connection = ctx.resource("observer")
+    try:
+        observer.execute(
+            "INSERT INTO start (execution, step, epoch, attempt, role, pid, namespace)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            [*_identity(ctx), role, os.getpid(), Path("/proc/self/ns/pid").stat().st_ino],
         )
+        begin(observer)
+    except psycopg.errors.UniqueViolation as violated:
+        _report_violation(ctx, observer, str(violated.diag.constraint_name))
+    time.sleep(ms / 1000)
+    act(observer)
+    if role == "step" and ctx.attempt <= fails:
+        raise StepError("TRANSIENT_ERROR", f"attempt {ctx.attempt} fails as planned")
+    observer.execute(
+        "INSERT INTO done (execution, step, epoch, attempt, role) VALUES (%s, %s, %s, %s, %s)",
+        [*_identity(ctx), role],
+    )
     return {"step": ctx.step}
 
 
-def _report_violation(ctx: NodeContext, observer: str, what: str) -> None:
-    with psycopg.connect(observer, autocommit=True, connect_timeout=CONNECT_SECONDS) as connection:
-        connection.execute(
-            "INSERT INTO violation (execution, step, epoch, attempt, what) VALUES (%s, %s, %s, %s, %s)",
-            [*_identity(ctx), what],
-        )
+def _report_violation(ctx: NodeContext, observer: Connection, what: str) -> None:
+    observer.execute(
+        "INSERT INTO violation (execution, step, epoch, attempt, what) VALUES (%s, %s, %s, %s, %s)",
+        [*_identity(ctx), what],
+    )
     raise StepError("POLICY_VIOLATION", f"it runs a second time: {what}")
 
 

@@ -13,7 +13,6 @@ import redis
 
 from executions.placement.models import Worker
 from resources.runtimes.base import Availability
-from resources.runtimes.process import ProcessBackend
 from tenants.scope import TenantRef, platform_scope
 from tests.factories import distrust
 from tests.plugin import HOME, ROOT, SERVERS
@@ -83,16 +82,6 @@ class WorkerProcess:
         assert "permission denied" not in self.log.read_text()
 
 
-@pytest.fixture(scope="session")
-def process_level() -> Availability:
-    """The level `process` on this machine: offered, or the reason why not."""
-    backend = ProcessBackend(level="process", size=1)
-    try:
-        return backend.availability()
-    finally:
-        backend.stop()
-
-
 @pytest.fixture
 def both_levels(acme: TenantRef, globex: TenantRef, process_level: Availability) -> dict[str, str]:
     """The levels of runs: acme's, which is trusted, have `shared`; globex's, which is not, have `process`.
@@ -102,6 +91,16 @@ def both_levels(acme: TenantRef, globex: TenantRef, process_level: Availability)
     if process_level.ok:
         distrust(globex)
     return {acme.schema: "shared", globex.schema: "process" if process_level.ok else "shared"}
+
+
+@pytest.fixture
+def main_level(acme: TenantRef, globex: TenantRef, process_level: Availability) -> str:
+    """The level of all runs: `process`, as no tenant is trusted; `shared` where the machine cannot give it."""
+    if not process_level.ok:
+        return "shared"
+    for tenant in (acme, globex):
+        distrust(tenant)
+    return "process"
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 import os
 import signal
 import time
-from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from isolane import NodeContext, StepError, node
 
@@ -29,11 +31,9 @@ def raise_(ctx: NodeContext) -> None:
 
 
 @node("ending.hang")
-def hang(ctx: NodeContext, *, seconds: float = 60.0, begun: str = "") -> None:
-    """Open everything, note it and wait."""
+def hang(ctx: NodeContext, *, seconds: float = 60.0) -> None:
+    """Open everything and wait."""
     _open_all(ctx)
-    if begun:
-        Path(begun).write_text(str(os.getpid()), encoding="utf-8")
     time.sleep(seconds)
 
 
@@ -45,23 +45,39 @@ def kill(ctx: NodeContext) -> None:
 
 
 @node("ending.bad_close")
-def bad_close(ctx: NodeContext, *, file: str) -> None:
-    """Open everything between callbacks of which one raises and one exits; the first and the last write."""
-    ctx.on_close(lambda: _append(file, "first"))
+def bad_close(ctx: NodeContext) -> None:
+    """Open everything between callbacks; one raises, one exits, the first and the last visit the server."""
+    visits = Visits(ctx)
+    ctx.on_close(lambda: visits.visit("first"))
     ctx.on_close(lambda: 1 // 0)
-    _open_all(ctx)
+    visits.open()
     ctx.on_close(lambda: (_ for _ in ()).throw(SystemExit(3)))
-    ctx.on_close(lambda: _append(file, "last"))
+    ctx.on_close(lambda: visits.visit("last"))
 
 
 @node("ending.hanging_close")
-def hanging_close(ctx: NodeContext, *, file: str) -> None:
+def hanging_close(ctx: NodeContext) -> None:
     """Open everything before a callback that does not return."""
-    ctx.on_close(lambda: _append(file, "first"))
-    _open_all(ctx)
+    visits = Visits(ctx)
+    ctx.on_close(lambda: visits.visit("first"))
+    visits.open()
     ctx.on_close(lambda: time.sleep(60))
 
 
-def _append(file: str, text: str) -> None:
-    with Path(file).open("a", encoding="utf-8") as stream:
-        stream.write(f"{text}\n")
+class Visits:
+    """Connections by which callbacks show that they ran: files of a sandbox are not seen outside."""
+
+    def __init__(self, ctx: NodeContext) -> None:
+        self._ctx = ctx
+        self._login: dict[str, Any] = {}
+
+    def open(self) -> None:
+        """Open everything, and keep the login."""
+        _open_all(self._ctx)
+        known = self._ctx.resource("shop").info
+        self._login = {"conninfo": known.dsn, "password": known.password}
+
+    def visit(self, name: str) -> None:
+        """Connect under this name."""
+        visitor = f"{name} {self._ctx.execution_id}"
+        psycopg.connect(**self._login, application_name=visitor).close()

@@ -36,14 +36,15 @@ def look(ctx: NodeContext, *, folder: str) -> dict[str, Any]:
 
 
 @node("sandbox.leave")
-def leave(ctx: NodeContext, *, fails: bool) -> None:
-    """Leave something in every place that a run has, then succeed or fail."""
+def leave(ctx: NodeContext, *, fails: bool, backwards: str) -> dict[str, Any]:
+    """Leave something in every place that a run has, then fail, or tell how often the text is in memory."""
     KEPT["context"], KEPT["client"] = ctx, ctx.resource("web")
     os.environ["LEFT"] = ctx.execution_id
     OWN_FILE.write_text(ctx.execution_id)
     threading.Thread(target=threading.Event().wait, name="left", daemon=True).start()
     if fails:
         raise ValueError("with things left")
+    return {"memory": _in_memory([backwards.encode()])}
 
 
 @node("sandbox.find")
@@ -59,16 +60,23 @@ def find(ctx: NodeContext, *, backwards: str) -> dict[str, Any]:
     }
 
 
-@node("sandbox.hold")
-def hold(ctx: NodeContext, *, folder: str, end: str) -> None:
-    """Wait until it may end, and end in this way."""
-    while end == "timeout" or not (Path(folder) / "end").exists():  # shown, and read-only
-        time.sleep(0.02)
-    match end:
-        case "failure":
-            raise ValueError("it fails")
-        case "exit":
-            os._exit(1)
+@node("sandbox.visit")
+def visit(ctx: NodeContext, *, name: str) -> list[Any]:
+    """Ask the declared database, and for the address of a name that is not declared."""
+    (answer,) = ctx.resource("shop").execute("select 1 as one").fetchone().values()
+    try:
+        return [answer, socket.getaddrinfo(name, 80)]
+    except socket.gaierror:
+        return [answer, "none"]
+
+
+@node("sandbox.crowd")
+def crowd(ctx: NodeContext) -> str:
+    """Open a second connection beside the handle's."""
+    params = ctx.resource("shop").info
+    with socket.create_connection((params.hostaddr, params.port), timeout=5) as second:
+        second.sendall(b"\0\0\0\x08\x04\xd2\x16\x2f")  # asks a PostgreSQL for TLS
+        return "answered" if second.recv(1) else "nothing"
 
 
 @node("sandbox.take")

@@ -194,8 +194,11 @@ def _own_connection(handle: Any) -> Any:
         )
         copy.connect()
         return copy
+    url = handle.base_url
     client = httpx.Client(
-        base_url=handle.base_url, headers={"User-Agent": handle.headers["user-agent"]}
+        # The only address of the service that exists in a sandbox, if its definition has no name.
+        base_url=url.copy_with(host=handle._transport._backend._address),
+        headers={"Host": url.netloc.decode(), "User-Agent": handle.headers["user-agent"]},
     )
     client.get("/own")
     return client

@@ -1,6 +1,7 @@
 """Steps of one run that try to reach another run or the platform: on real workers, with two tenants.
 
-What needs connections runs at level `shared`, the only one whose runs have any; what needs none runs at `process`, too.
+They run at both levels, but for those that wait for the next run in the same runner, which `process` does not have. The
+secrets of their resources are inside at both; what is brokered is searched for in `tests/integration/resources/gate/`.
 More attacks from within a sandbox are in `test_sandboxes.py` and in `tests/integration/resources/runtimes/process/`.
 """
 
@@ -42,7 +43,7 @@ ALL = {
     "web": {"type": "http_api", "definition": "web"},
 }
 SCRATCH = {"scratch": ALL["scratch"]}
-WEB = {"web": ALL["web"]}  # it connects on first use, so a sandbox can have it
+BROKERED = {"scratch": {"type": "cache", "definition": "brokered"}}
 
 
 @pytest.fixture(autouse=True)
@@ -57,13 +58,13 @@ def _defined(
     """Give the workers nodes that attack, and both tenants the same definitions under the same names."""
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.attack_nodes")
     for tenant in (acme, globex):
-        define(tenant, customer, recorder)
+        define(tenant, customer, recorder, credentials="inside")
 
 
 @pytest.fixture
-def declared(process_level: Availability) -> dict[str, dict[str, Any]]:
-    """The resources that a run can use at each level; the tests of `process` itself say if it is not available."""
-    return {"shared": ALL} | ({"process": WEB} if process_level.ok else {})
+def levels(process_level: Availability) -> list[str]:
+    """The levels of this machine; the tests of `process` itself say if it is not available."""
+    return ["shared", "process"] if process_level.ok else ["shared"]
 
 
 def attack(node: str, **parameters: Any) -> dict[str, Any]:
@@ -126,17 +127,16 @@ def test_no_secret_of_a_run_is_in_a_file_the_environment_or_the_arguments(
     acme: TenantRef,
     globex: TenantRef,
     start_worker: StartWorker,
-    declared: dict[str, dict[str, Any]],
+    levels: list[str],
 ) -> None:
     start_worker()
     homes = set()
-    for tenant, level in product((acme, globex), declared):
-        names = list(declared[level])
-        search = attack("search_places", resources=names, connects=level == "shared")
-        run = start_run(tenant, search, resources=declared[level], isolation=level)
+    search = attack("search_places", resources=list(ALL))
+    for tenant, level in product((acme, globex), levels):
+        run = start_run(tenant, search, resources=ALL, isolation=level)
         found = output(tenant, run)
         assert found["found"] == []
-        assert found["searched_for"] == len(names)
+        assert found["searched_for"] == len(ALL)
         assert {"/proc/self/environ", "/proc/self/cmdline"} <= set(found["looked_at"])
         assert reload(tenant, run).isolation == level
         if level == "shared":
@@ -149,21 +149,30 @@ def test_no_secret_of_a_run_is_in_a_file_the_environment_or_the_arguments(
 
 # --- the cache of another run
 def test_a_run_reaches_no_key_of_another_one_and_nothing_of_the_server(
-    acme: TenantRef, globex: TenantRef, start_worker: StartWorker, tmp_path: Path
+    acme: TenantRef,
+    globex: TenantRef,
+    start_worker: StartWorker,
+    run_cache: "redis.Redis",
+    levels: list[str],
 ) -> None:
     start_worker()
-    file = tmp_path / "prefix"
-    guarded = start_run(acme, attack("guard_key", file=str(file)), resources=SCRATCH)
-    prefix = wait_for(lambda: file.exists() and file.read_text(), "the other run's key")
     for tenant in (acme, globex):
-        run = start_run(tenant, attack("cache", prefix=prefix), resources=SCRATCH)
-        answers = output(tenant, run)
-        assert answers, "nothing was asked"
-        for command, answer in answers.items():
-            refusals = {"NoPermissionError", "AuthenticationError"}
-            assert answer in refusals, f"{command}: {answer}"
-    file.unlink()
-    assert output(acme, guarded) == "mine"
+        create_definition(tenant, DefinitionInput(name="brokered", type="cache"), actor="tests")
+    for level, declared in (("shared", SCRATCH), ("process", SCRATCH), ("process", BROKERED)):
+        if level not in levels:
+            continue
+        fields: dict[str, Any] = {"resources": declared, "isolation": level}
+        guarded = start_run(acme, attack("guard_key"), **fields)
+        prefix = f"exec:{guarded.pk}:1:{declared['scratch']['definition']}:"
+        wait_for(lambda key=f"{prefix}k": run_cache.exists(key), "the other run's key")  # type: ignore[misc]  # a bound loop variable
+        for tenant in (acme, globex):
+            answers = output(tenant, start_run(tenant, attack("cache", prefix=prefix), **fields))
+            assert answers, "nothing was asked"
+            for command, answer in answers.items():
+                refusals = {"NoPermissionError", "AuthenticationError"}
+                assert answer in refusals, f"{level}, {command}: {answer}"
+        run_cache.set(f"{prefix}tried", 1)
+        assert output(acme, guarded) == "mine"
 
 
 # --- resources that were not declared, or belong to others; at both levels
@@ -176,10 +185,11 @@ def test_an_undeclared_resource_is_refused_though_the_tenant_has_it(
         for name in ("shop", "own", "../shop", "shop' OR '1'='1"):
             run = ended(tenant, start_run(tenant, attack("resource", name=name), resources=SCRATCH))
             assert (run.state, run.code) == ("failed", "POLICY_VIOLATION"), name
-    declared = start_run(acme, attack("resource", name="scratch"), resources=SCRATCH)
-    assert output(acme, declared) is None
+        declared = start_run(tenant, attack("resource", name="scratch"), resources=SCRATCH)
+        assert output(tenant, declared) is None
 
 
+@pytest.mark.usefixtures("main_level")
 def test_a_definition_of_another_tenant_is_not_there(
     acme: TenantRef, globex: TenantRef, start_worker: StartWorker
 ) -> None:
@@ -228,13 +238,13 @@ def test_a_secret_that_a_step_tells_is_written_nowhere(
     start_worker: StartWorker,
     customer: Customer,
     superuser: Server,
-    declared: dict[str, dict[str, Any]],
+    levels: list[str],
 ) -> None:
     worker = start_worker()
     runs = []
-    for way, tenant, level in product(WAYS, (acme, globex), declared):
-        tell = attack("tell", resources=list(declared[level]), how=way)
-        run = start_run(tenant, tell, resources=declared[level], isolation=level)
+    for way, tenant, level in product(WAYS, (acme, globex), levels):
+        tell = attack("tell", resources=list(ALL), how=way)
+        run = start_run(tenant, tell, resources=ALL, isolation=level)
         runs.append((way, tenant, level, run))
     for way, tenant, level, run in runs:
         found = wait_for(lambda t=tenant, r=run: _rests(t, r), f"a run with the output {way}")  # type: ignore[misc]  # bound loop variables

@@ -1,6 +1,9 @@
-"""Whatever ends a run, nothing of it is left at the remote servers, and its ledger balances; on real workers."""
+"""Whatever ends a run, nothing of it is left at the remote servers, and its ledger balances; on real workers.
 
-from pathlib import Path
+The runs have the level `process`; the storm has them at `shared`, too.
+"""
+
+import re
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from tests.customer import Customer
 from tests.waiting import wait_for
 
 USE: dict[str, Any] = {"uses": "ending.use"}
+USED = 5  # a role and its session, a cache user, its client and its key
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +38,10 @@ def remote(
 
 
 @pytest.fixture
-def tenants(acme: TenantRef, globex: TenantRef, customer: Customer) -> tuple[TenantRef, TenantRef]:
+def tenants(
+    acme: TenantRef, globex: TenantRef, customer: Customer, main_level: str
+) -> tuple[TenantRef, TenantRef]:
+    """Both with the same definitions, and runs of that level."""
     for tenant in (acme, globex):
         define(tenant, customer)
     return acme, globex
@@ -42,6 +49,18 @@ def tenants(acme: TenantRef, globex: TenantRef, customer: Customer) -> tuple[Ten
 
 def begin(tenant: TenantRef, *steps: dict[str, Any], **fields: Any) -> Execution:
     return start_run(tenant, *steps, resources=RESOURCES, **fields)
+
+
+def uses_all(remote: RemoteServers, run: Execution) -> None:
+    """Wait until its step has used everything."""
+    wait_for(lambda: len(remote.left_of(run.pk)) == USED, f"{run.pk} to use all")
+
+
+def visitors(remote: RemoteServers, run: Execution) -> list[str]:
+    """Return the names under which callbacks of the run have visited the customer's server, in order."""
+    lines = remote.customer.log_lines("application_name=")
+    found = (re.search(rf"application_name=(\w+) {run.pk}", line) for line in lines)
+    return [match[1] for match in found if match]
 
 
 def settled(tenant: TenantRef, run: Execution, remote: RemoteServers, state: str) -> dict[str, int]:
@@ -62,12 +81,11 @@ def test_every_ending_leaves_nothing(
     tenants: tuple[TenantRef, TenantRef],
     remote: RemoteServers,
     start_worker: StartWorker,
-    tmp_path: Path,
+    main_level: str,
 ) -> None:
     acme, globex = tenants
     start_worker()
     hang = {"uses": "ending.hang", "timeout": "1s"}
-    bad_close = tmp_path / "bad"
     runs = {
         "success": (acme, begin(acme, USE, USE), "succeeded"),
         "failure": (globex, begin(globex, USE, {"uses": "ending.raise"}), "failed"),
@@ -76,7 +94,7 @@ def test_every_ending_leaves_nothing(
         "kill of the runtime": (acme, begin(acme, USE, {"uses": "ending.kill"}), "failed"),
         "exception in dispose": (
             globex,
-            begin(globex, {"uses": "ending.bad_close", "with": {"file": str(bad_close)}}),
+            begin(globex, {"uses": "ending.bad_close"}),
             "succeeded",
         ),
         "express": (acme, begin(acme, USE, USE, express=True), "succeeded"),
@@ -86,7 +104,10 @@ def test_every_ending_leaves_nothing(
     disposed = {"disposed": 5}
     assert how["success"] == how["failure"] == how["express"] == disposed
     assert how["exception in dispose"] == disposed
-    assert bad_close.read_text().split() == ["last", "first"]
+    _, bad_close, _ = runs["exception in dispose"]
+    assert visitors(remote, bad_close) == ["last", "first"]
+    levels = {reload(tenant, run).isolation for tenant, run, _ in runs.values()}
+    assert levels == {main_level}
     killed = {"disposed": 3, "killed": 2}
     assert how["step timeout"] == how["run timeout"] == how["kill of the runtime"] == killed
     no_slot_is_held()
@@ -98,29 +119,24 @@ def test_a_disposer_that_hangs_stops_no_other(
     tenants: tuple[TenantRef, TenantRef],
     remote: RemoteServers,
     start_worker: StartWorker,
-    tmp_path: Path,
 ) -> None:
     acme, _ = tenants
     start_worker()
-    file = tmp_path / "closed"
-    run = begin(acme, {"uses": "ending.hanging_close", "with": {"file": str(file)}})
+    run = begin(acme, {"uses": "ending.hanging_close"})
     assert settled(acme, run, remote, "succeeded") == {"disposed": 5}
-    assert file.read_text().split() == ["first"]
+    assert visitors(remote, run) == ["first"]
 
 
 def test_a_cancel_and_a_suspension_leave_nothing(
     tenants: tuple[TenantRef, TenantRef],
     remote: RemoteServers,
     start_worker: StartWorker,
-    tmp_path: Path,
 ) -> None:
     acme, globex = tenants
     start_worker()
-    begun = tmp_path / "begun"
-    cancelled = begin(acme, {"uses": "ending.hang", "with": {"begun": str(begun)}})
+    cancelled = begin(acme, {"uses": "ending.hang"})
     asks = begin(globex, USE, {"uses": "human.approval", "with": {"prompt": "Go on?"}}, USE)
-    wait_for(begun.exists, "the step to begin")
-    assert remote.left_of(cancelled.pk) != []
+    uses_all(remote, cancelled)
     with tenant_scope(acme):
         request_cancel(cancelled.pk, actor="test")
     assert settled(acme, cancelled, remote, "cancelled") == {"disposed": 3, "killed": 2}
@@ -139,19 +155,13 @@ def test_a_worker_that_drains_leaves_nothing_and_its_runs_go_on(
     tenants: tuple[TenantRef, TenantRef],
     remote: RemoteServers,
     start_worker: StartWorker,
-    tmp_path: Path,
 ) -> None:
     """The storm has the workers that are killed."""
     drained = start_worker()
-    files = {tenant: tmp_path / tenant.schema for tenant in tenants}
-    runs = {
-        tenant: begin(
-            tenant, {"uses": "ending.hang", "with": {"begun": str(file), "seconds": 1.0}}, USE
-        )
-        for tenant, file in files.items()
-    }
-    for file in files.values():
-        wait_for(file.exists, "the step to begin")
+    hang = {"uses": "ending.hang", "with": {"seconds": 1.5}}
+    runs = {tenant: begin(tenant, hang, USE) for tenant in tenants}
+    for run in runs.values():
+        uses_all(remote, run)
     drained.terminate()  # the step under way ends in time, the next one runs elsewhere
     start_worker()
     for tenant, run in runs.items():

@@ -67,6 +67,7 @@ def test_ten_steps_share_one_connection(
     globex: TenantRef,
     start_worker: StartWorker,
     customer: Customer,
+    main_level: str,
     *,
     express: bool,
 ) -> None:
@@ -80,7 +81,8 @@ def test_ten_steps_share_one_connection(
     ]
     seen: Counter[int] = Counter()
     for tenant, run in runs:
-        assert ended(tenant, run, seconds=60).state == "succeeded"
+        found = ended(tenant, run, seconds=60)
+        assert (found.state, found.isolation) == ("succeeded", main_level), found.message
         used = sessions_used(tenant, run)
         assert list(used.values()) == [STEPS]
         assert sessions_in_log(customer, run, _CAME) == list(used)

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import redis
 from django.conf import settings
 from django.db import connections
 from psycopg.conninfo import conninfo_to_dict
@@ -22,7 +21,7 @@ from resources.services.secrets import put_secret
 from tenants.scope import TenantRef, tenant_scope
 from tenants.selectors import tenant_by_schema
 from tests.acceptance.conftest import WorkerProcess
-from tests.acceptance.remote_servers import RESOURCES, RemoteServers, balance_of, define
+from tests.acceptance.remote_servers import RESOURCES, define
 from tests.acceptance.runs import ended, no_slot_is_held, start_run
 from tests.acceptance.sandbox_nodes import NAMESPACES
 from tests.conftest import wipe
@@ -71,6 +70,13 @@ def worker(database: None, process_level: Availability, folder: Path) -> Iterato
         yield worker
     finally:
         worker.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _resources(database: None, customer: Customer) -> None:
+    """Both tenants have the same definitions."""
+    for schema in ("acme", "globex"):
+        define(tenant_by_schema(schema), customer)
 
 
 def output(tenant: TenantRef, run: Execution) -> Any:
@@ -123,17 +129,20 @@ def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
     """Neither module state, environment, files, threads and processes, nor a secret that was given to it."""
     for tenant in (acme, globex):
         put_secret(tenant, "token", TOKEN, actor="tests")
-        config = {"base_url": "http://127.0.0.1:9", "auth": "bearer"}
+        config = {"base_url": "http://127.0.0.1:9", "auth": "bearer", "credentials": "inside"}
         wanted = DefinitionInput(
             name="web", type="http_api", config=config, secrets={"token": "token"}
         )
         create_definition(tenant, wanted, actor="tests")
+        search = {"backwards": TOKEN[::-1]}
         for fails in (False, True):
-            leave = {"uses": "sandbox.leave", "with": {"fails": fails}}
-            left = ended(tenant, start_run(tenant, leave, resources=WEB))
-            assert left.state == ("failed" if fails else "succeeded")
-            find = {"uses": "sandbox.find", "with": {"backwards": TOKEN[::-1]}}
-            assert output(tenant, start_run(tenant, find)) == {
+            leave = {"uses": "sandbox.leave", "with": {"fails": fails, **search}}
+            left = start_run(tenant, leave, resources=WEB)
+            if fails:
+                assert ended(tenant, left).state == "failed"
+            else:
+                assert output(tenant, left)["memory"] > [0]  # or the search would mean nothing
+            assert output(tenant, start_run(tenant, {"uses": "sandbox.find", "with": search})) == {
                 "module": [],
                 "environment": None,
                 "file": False,
@@ -144,38 +153,47 @@ def test_nothing_of_a_run_is_there_for_the_tenants_next_one(
     no_slot_is_held()
 
 
-def test_what_was_issued_to_a_run_is_revoked_with_it_in_whatever_way_it_ends(
-    acme: TenantRef,
-    globex: TenantRef,
-    customer: Customer,
-    run_cache: "redis.Redis",
-    folder: Path,
+def test_a_limit_of_the_gate_is_named_by_the_step_that_met_it(
+    acme: TenantRef, globex: TenantRef, customer: Customer
 ) -> None:
-    """A sandbox reaches no server yet; the worker issues and revokes, and evicts keys, whoever has set them."""
-    remote = RemoteServers(customer, run_cache)
+    """Its driver sees a connection that breaks."""
+    crowd = {"uses": "sandbox.crowd"}
+    limited = start_run(acme, crowd, resources=RESOURCES, limits={"connections": 1})
+    free = start_run(globex, crowd, resources=RESOURCES)
+    found = ended(acme, limited)
+    assert found.state == "failed"
+    assert (
+        f"At the gate: A connection to {customer.host}:{customer.port} (shop-db)" in found.message
+    )
+    assert "was refused: the run has as many open as its limit connections allows." in found.message
+    assert output(globex, free) == "answered"
+
+
+def test_what_a_run_reached_and_was_refused_is_among_its_events(
+    acme: TenantRef, globex: TenantRef, customer: Customer
+) -> None:
+    """From the gate of a real sandbox to the rows of its own tenant."""
+    visits = {}
     for tenant in (acme, globex):
-        define(tenant, customer)
-    runs = []
-    for tenant, end, state in (
-        (globex, "timeout", "timed_out"),
-        (acme, "success", "succeeded"),
-        (globex, "failure", "failed"),
-        (acme, "exit", "failed"),
-    ):
-        hold: dict[str, Any] = {"uses": "sandbox.hold", "with": {"folder": str(folder), "end": end}}
-        if end == "timeout":
-            hold["timeout"] = "2s"
-        runs.append((tenant, start_run(tenant, hold, resources=RESOURCES), state))
-    for _, run, _ in runs:
-        wait_for(lambda r=run: len(remote.left_of(r.pk)) == 2, "a role and a cache user")  # type: ignore[misc]  # bound
-        run_cache.set(f"exec:{run.pk}:1:scratch:k", "v")
-        assert len(remote.left_of(run.pk)) == 3
-    (folder / "end").touch()
-    for tenant, run, state in runs:
-        found = ended(tenant, run)
-        assert (found.state, found.isolation) == (state, "process"), found.message
-        assert remote.left_of(run.pk) == []
-        assert balance_of(tenant, run).ended == {"disposed": 3}
+        name = f"{tenant.schema}.example.com"
+        visits[tenant] = start_run(
+            tenant, {"uses": "sandbox.visit", "with": {"name": name}}, resources=RESOURCES
+        )
+    for tenant, run in visits.items():
+        assert output(tenant, run) == [1, "none"]
+        with tenant_scope(tenant):
+            events = run.events.filter(kind__startswith="connection.").values_list("kind", "data")
+            found = {(kind, data["host"]): data for kind, data in events}
+        assert set(found) == {
+            ("connection.closed", customer.host),
+            ("connection.refused", f"{tenant.schema}.example.com"),
+        }
+        closed = found["connection.closed", customer.host]
+        assert (closed["port"], closed["definition"]) == (customer.port, "shop-db")
+        assert closed["reason"] == "closed"
+        assert min(closed["sent"], closed["received"]) > 0
+        refused = found["connection.refused", f"{tenant.schema}.example.com"]
+        assert (refused["port"], refused["reason"]) == (0, "not_declared")
     no_slot_is_held()
 
 

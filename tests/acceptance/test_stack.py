@@ -2,15 +2,17 @@
 
 import json
 import os
+import pwd
 import re
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,10 @@ from orchestrator.embedded.child import runs
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.state import read_running
 from resources.runtimes.base import Availability
+from tests.accounts import ONLY_ROOT, Account
 from tests.plugin import ROOT, SERVERS
 from tests.waiting import wait_for
+from tests.without_namespaces import PREFIX
 
 START_SECONDS = 60
 
@@ -34,10 +38,12 @@ def environment(home: Path, **extra: str) -> dict[str, str]:
     return {**kept, "ISOLANE_HOME": str(home), **extra}
 
 
-def isolane(home: Path, *arguments: str, **extra: str) -> "subprocess.CompletedProcess[str]":
+def isolane(
+    home: Path, *arguments: str, prefix: Sequence[str] = (), **extra: str
+) -> "subprocess.CompletedProcess[str]":
     """Run the command to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "orchestrator.cli", *arguments],
+        [*prefix, sys.executable, "-m", "orchestrator.cli", *arguments],
         cwd=ROOT,
         env=environment(home, **extra),
         capture_output=True,
@@ -50,12 +56,12 @@ def isolane(home: Path, *arguments: str, **extra: str) -> "subprocess.CompletedP
 class Up:
     """`isolane up`, running elsewhere."""
 
-    def __init__(self, home: Path, **extra: str) -> None:
+    def __init__(self, home: Path, *, prefix: Sequence[str] = (), **extra: str) -> None:
         self.home = home
         self.log = home.parent / "up.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "orchestrator.cli", "up"],
+                [*prefix, sys.executable, "-m", "orchestrator.cli", "up"],
                 cwd=ROOT,
                 env=environment(home, **extra),
                 stdout=log,
@@ -133,27 +139,56 @@ def test_the_demo_runs_all_tenants_and_leaves_nothing(
     home: Path, process_level: Availability
 ) -> None:
     result = isolane(home, "demo")
+    assert_demo_succeeded(home, result, level="process" if process_level.ok else "shared")
+
+
+def test_the_demo_where_user_namespaces_are_forbidden(home: Path) -> None:
+    """It says so, trusts its own tenants, and succeeds."""
+    result = isolane(home, "demo", prefix=PREFIX)
+    assert_demo_succeeded(home, result, level="shared")
+    assert "(allow user namespaces: " in result.stdout
+
+
+def test_the_demo_of_an_ordinary_user(process_level: Availability) -> None:
+    """In an environment of their own, as after `make demo`."""
+    if os.geteuid() != 0:
+        pytest.skip(ONLY_ROOT)  # else the first demo shows this
+    user = Account(pwd.getpwnam("daemon").pw_uid)  # PostgreSQL wants one with a name
+    with user.home() as folder:
+        home, environment = folder / "home", folder / "environment"
+        made = user.python(user.interpreter(), "-m", "venv", "--without-pip", str(environment))
+        assert made.returncode == 0, made.stderr
+        (packages,) = environment.glob("lib/python*/site-packages")
+        (packages / "tests.pth").write_text(sysconfig.get_path("purelib"))
+        python = str(environment / "bin" / "python")
+        result = user.python(python, "-m", "orchestrator.cli", "demo", ISOLANE_HOME=str(home))
+        assert_demo_succeeded(home, result, level="process" if process_level.ok else "shared")
+
+
+def assert_demo_succeeded(
+    home: Path, result: "subprocess.CompletedProcess[str]", *, level: str
+) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
-    for tenant in ("acme", "globex"):
-        assert result.stdout.count(f"│ {tenant}") >= 2
-    if process_level.ok:
-        assert len(re.findall(r"│ initech +│ [^│]+│ process +│ succeeded", result.stdout)) == 3
-    assert result.stdout.count("succeeded") >= 6
-    orders = 2 * (3 if process_level.ok else 2)
-    assert result.stdout.count('"tracking": "TRACK-') == orders  # what each gives back
+    assert result.stdout.count("Level process is not available: ") == int(level == "shared")
+    assert result.stdout.count('"tracking": "TRACK-') == 6  # what each order gives back
     for tenant, answer, paid in (
         ("acme", "approved", '"30.00"'),
         ("globex", "rejected", "null"),
+        ("initech", "rejected", "null"),
     ):
+        rows = re.findall(rf"│ {tenant} +│ [^│]+│ {level} +│ succeeded", result.stdout)
+        assert len(rows) == 4
         assert f"{tenant} asks 'Pay 30.00 for invoice 7?': {answer}" in result.stdout
         assert f'"paid": {paid}' in result.stdout
         assert re.search(f"{tenant} exec_[0-9a-f-]+ clean: 6 allocated, 6 gone", result.stdout)
-    assert result.stdout.count("Dear Ada, invoice 2 of 75.50 is not paid") == 2
+    assert result.stdout.count("Dear Ada, invoice 2 of 75.50 is not paid") == 3
     for told in ("cache.keys", "cache.user", "database.role", "database", "cache", "model"):
         assert result.stdout.count(f"│ {told} ") == 1  # in the ledger of one run
+    reached = re.findall(r"A connection to \S+ \((.+?)\) ended after ", result.stdout)
+    assert sorted(reached) == (["notes", "shop-db"] if level == "process" else [])
     seen = "1 connection(s) of it in the log of the customer's PostgreSQL; left:"
     left = "0 connections, 0 roles, 0 cache users, 0 cache keys"
-    assert result.stdout.count(f"{seen} {left}") == 2
+    assert result.stdout.count(f"{seen} {left}") == 3
     assert "nothing is left running" in result.stdout
     assert [path.name for path in home.rglob("*") if path.is_socket()] == []
     marked = [p for p in psutil.process_iter() if _mentions(p, str(home))]
@@ -276,10 +311,22 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert not (home / "credentials").exists()
     finally:
         up.stop()
-    again = Up(home)
+
+    # Once more, as on a machine that forbids user namespaces: a line says so.
+    printed = up.log.read_text()
+    again = Up(home, prefix=PREFIX)
     try:
         assert "acme" in isolane(home, "tenants", "list").stdout
         assert again.log.read_text().count(password) == 1
+        wait_for(
+            lambda: again.log.read_text().count("Running;") == 2,
+            "the last lines of the start",
+            START_SECONDS,  # with a try of the level
+        )
+        told = again.log.read_text().removeprefix(printed).splitlines()
+        (line,) = [line for line in told if "Level process is not available" in line]
+        assert "(allow user namespaces: " in line
+        assert "'isolane levels' tells more." in line
     finally:
         again.stop()
     assert again.process.returncode == 0
@@ -317,7 +364,7 @@ def test_external_servers_are_used_when_they_are_named(home: Path, elsewhere: No
     assert result.returncode == 0, result.stdout + result.stderr
     assert "postgres: started" not in result.stdout
     assert "without its cache steps: there is no run cache (ISOLANE_CACHE_URL)" in result.stdout
-    assert result.stdout.count("clean: 3 allocated, 3 gone") == 2
+    assert result.stdout.count("clean: 3 allocated, 3 gone") == 3
     assert "nothing is left running" in result.stdout
     assert (home / "secrets.json").exists()  # as the data stays, so does the key that reads it
     assert not (home / "demo" / "secrets.json").exists()

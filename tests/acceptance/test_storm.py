@@ -22,7 +22,7 @@ from resources.runtimes.folder import PREFIX
 from resources.runtimes.sweeping import FolderSweep
 from tenants.scope import TenantRef, tenant_scope
 from tests.customer import Customer
-from tests.factories import make_boot, make_placed, make_tenant, set_quota
+from tests.factories import distrust, make_boot, make_placed, make_tenant, set_quota
 from tests.plugin import SERVERS
 from tests.recorder import Recorder
 from tests.waiting import wait_for
@@ -50,17 +50,21 @@ def test_nothing_is_left_of_runs_that_end_in_every_way(
     monkeypatch: pytest.MonkeyPatch,
     process_level: Availability,
 ) -> None:
-    """A third of the runs have the level `process`, where the machine can give it."""
+    """Two thirds of the runs have the level `process`, where the machine can give it."""
     monkeypatch.setenv("ISOLANE_NODE_PACKAGES", "tests.acceptance.storm_nodes")
-    untrusted = [make_tenant("initech")] if process_level.ok else []
-    for tenant in (acme, globex, *untrusted):
+    trusted, untrusted = [acme, globex, make_tenant("initech", trusted=True)], []
+    if process_level.ok:
+        trusted, untrusted = trusted[:1], trusted[1:]
+    for tenant in untrusted:
+        distrust(tenant)
+    for tenant in (*trusted, *untrusted):
         set_quota(tenant, RUNS)
     remotes = Remotes(customer=customer, recorder=recorder, cache=run_cache)
     size = Size(runs=RUNS, seed=SEED, workers=WORKERS, freeze=False)
     lines: list[str] = []
-    result = run_storm([acme, globex], untrusted, remotes, tmp_path, size, progress=lines.append)
+    result = run_storm(trusted, untrusted, remotes, tmp_path, size, progress=lines.append)
     assert result.left == []
-    sandboxed = RUNS // 3 if process_level.ok else 0
+    sandboxed = 2 * RUNS // 3 if process_level.ok else 0
     assert result.levels == Counter(shared=RUNS - sandboxed, process=sandboxed)
     assert any(line.startswith("kill -9") for line in lines)
     # The search does find things: there were many at the remotes meanwhile, and many ended badly.

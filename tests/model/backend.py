@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from isolane.limits import RunLimits
 from isolane.protocol import Grant, NodeCatalogue, NodeDescription, Run
 from isolane.results import StepResult
+from resources.gate.gate import OnConnection
 from resources.placement import Placement
 from resources.runtimes.base import (
     UNLIMITED,
@@ -52,6 +53,7 @@ class ScriptedBackend(RuntimeBackend):
         limits: RunLimits = UNLIMITED,
         grants: Sequence[Grant] = (),
         on_resource: OnResource = ignore,
+        on_connection: OnConnection = ignore,
     ) -> Runtime:
         """Start another one."""
         runtime = ScriptedRuntime(self, placement)

@@ -1,18 +1,36 @@
-"""The five compliance tests of NORP-006, section 9.1, as remote servers see them, for each kind and level."""
+"""The five compliance tests of NORP-006, section 9.1, as remote servers see them, for each kind of resource.
+
+All are run at level `process`, in tenants that are not trusted. At `shared`, where runners are reused, the third one is
+run for each kind; `isolane norp` runs all five there, too (`test_command.py`).
+"""
+
+from itertools import product
 
 import pytest
 
 from orchestrator.norp.criteria import Verdict
 from orchestrator.norp.suite import Target, run_tests
+from orchestrator.norp.temporary_tenants import trust_for
+from resources.runtimes.base import Availability
+from tenants.isolation import Isolation
+from tenants.scope import TenantRef
 from tests.norp.conftest import KINDS
 from tests.norp.connection_logs import ConnectionLog
+from tests.requirements import give_up
 from tests.waiting import wait_for
 
-LEVELS = ["shared"]
-
-pytestmark = [pytest.mark.parametrize("level", LEVELS), pytest.mark.parametrize("kind", KINDS)]
+at_process = pytest.mark.parametrize(("kind", "level"), [*product(KINDS, ("process",))])
+at_both = pytest.mark.parametrize(("kind", "level"), [*product(KINDS, ("process", "shared"))])
 Targets = dict[str, Target]
 ConnectionLogs = dict[str, ConnectionLog]
+
+
+@pytest.fixture(autouse=True)
+def _tenants_of(level: str, tenants: list[TenantRef], process_level: Availability) -> None:
+    """Let them be trusted at `shared` alone."""
+    if level == "process" and not process_level.ok:
+        give_up(f"the level process is not available: {process_level.reason}")
+    trust_for(Isolation(level), tenants, actor="tests")
 
 
 def passed(test: int, target: Target, level: str) -> Verdict:
@@ -37,6 +55,7 @@ def all_closed(logs: ConnectionLog | None, verdict: Verdict) -> None:
         )
 
 
+@at_process
 def test_1_execution_isolation(
     targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:
@@ -48,6 +67,7 @@ def test_1_execution_isolation(
     all_closed(logs.get(kind), verdict)
 
 
+@at_process
 def test_2_intra_execution_pooling(
     targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:
@@ -58,6 +78,7 @@ def test_2_intra_execution_pooling(
     all_closed(logs.get(kind), verdict)
 
 
+@at_both
 def test_3_cross_execution_reuse_rejection(
     targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:
@@ -68,12 +89,14 @@ def test_3_cross_execution_reuse_rejection(
     all_closed(logs.get(kind), verdict)
 
 
+@at_process
 def test_4_failure_cleanup(targets: Targets, logs: ConnectionLogs, kind: str, level: str) -> None:
     verdict = passed(4, targets[kind], level)
     assert [run.state for run in verdict.runs] == ["failed", "timed_out"]
     all_closed(logs.get(kind), verdict)
 
 
+@at_process
 def test_5_tenant_and_execution_isolation(
     targets: Targets, logs: ConnectionLogs, kind: str, level: str
 ) -> None:

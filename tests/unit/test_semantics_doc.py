@@ -20,6 +20,8 @@ from executions.submission.submit import MAX_KEY, IdempotencyConflict
 from executions.worker.links import closing
 from isolane.protocol import MAX_OUTPUT
 from isolane.results import Code
+from resources.gate import connection_log
+from resources.gate.record import ConnectionReason
 from resources.runtimes import supervision
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "semantics.md"
@@ -66,7 +68,14 @@ def test_every_state_is_there_with_what_may_follow() -> None:
 def test_every_event_is_there_with_its_data() -> None:
     described = {name: set(_NAME.findall(cells[0])) for name, cells in table("event").items()}
     assert list(described) == list(SENTENCES)
-    assert set().union(*described.values()) == EVENT_DATA | {"actor", "message"}
+    assert set().union(*described.values()) == EVENT_DATA | {"actor", "host", "message"}
+
+
+def test_every_reason_of_a_connection_is_there() -> None:
+    described = (
+        text().partition("`reason` says why a connection ended:")[2].partition("Not promised")[0]
+    )
+    assert _NAME.findall(described) == list(ConnectionReason)
 
 
 def test_the_story_is_told_so() -> None:
@@ -111,6 +120,9 @@ def test_the_worked_backoffs_are_right() -> None:
         f"A step has {plan.DEFAULT_STEP_TIMEOUT.removesuffix('s')} s per attempt",
         f"A run has {plan.DEFAULT_RUN_TIMEOUT.removesuffix('m')} min unless",
         f"At most {attempt_output.MAX_COST_KINDS} kinds per attempt",
+        f"placement at most {connection_log.MAX_CONNECTIONS} connections",
+        f"at most {connection_log.MAX_REFUSALS} refusals",
+        f"at most {connection_log.MAX_SAME_REFUSALS} of them of the same host and port",
         f"An output has at most {MAX_OUTPUT // 2**20} MiB",
         f"the whole memory has at most {memory.MAX_MEMORY_BYTES // 2**20} MiB",
         f"at most {MAX_KEY} printable characters",

@@ -180,9 +180,11 @@ STARTS_LOOP = {
 }  # fmt: skip
 
 
-def test_only_the_runner_wraps_async_code_in_a_sync_call() -> None:
+def test_only_the_runner_and_the_gate_wrap_async_code_in_a_sync_call() -> None:
     assert {name for name, one in modules().items() if STARTS_LOOP & one.calls} == {
-        "isolane.runner_context"
+        "isolane.runner_context",
+        "isolane.gate.forwarder",  # a process of its own
+        "resources.gate.loop",  # a thread of its own, at the edge of a worker
     }
     assert STARTS_LOOP & example("import asyncio\nasyncio.run(work())").calls
     assert STARTS_LOOP & example("from asgiref.sync import async_to_sync\nasync_to_sync(f)()").calls

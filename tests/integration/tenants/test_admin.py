@@ -16,7 +16,7 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
 from tenants.services.api_keys import create_api_key, find_api_key
 from tenants.services.tenants import create_tenant
-from tests.factories import make_tenant
+from tests.factories import make_boot, make_tenant
 from tests.integration.tenants.web import staff, visitor
 from tests.plugin import SERVERS
 
@@ -76,6 +76,20 @@ def test_a_tenant_made_in_the_admin_is_a_whole_one(operator: Client, superuser: 
     with tenant_scope(made):
         assert Quota.objects.get().max_running == 5
     assert entries("tenant.create") == [("initech", "user:operator")]
+
+
+def test_the_level_of_new_runs_is_told_at_once(operator: Client, acme: TenantRef) -> None:
+    made = add(operator, schema_name="initech", required_isolation="process")
+    assert "No worker runs now. Runs of initech need the level process" in made
+    make_boot()
+    changed = change(operator, acme, required_isolation="process")
+    assert "Runs of acme are refused now." in changed
+    assert "isolane tenants set acme --isolation shared" in changed
+    renamed = change(operator, acme, required_isolation="process", name="Acme Ltd")
+    assert "was changed successfully" in renamed
+    assert "refused now" not in renamed
+    back = change(operator, acme)
+    assert "New runs of acme have the level shared: the tenant requires it." in back
 
 
 @pytest.mark.parametrize(
@@ -243,6 +257,7 @@ def test_limits_of_a_run_are_set_and_emptied_for_one_tenant(
     [
         ("ram_mb", "63", "Ensure this value is greater than or equal to 64."),
         ("processes", "99999", "Ensure this value is less than or equal to 32768."),
+        ("connections", "0", "Ensure this value is greater than or equal to 1."),
         ("cpu", "nan", "Enter a number."),
     ],
 )

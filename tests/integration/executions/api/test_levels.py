@@ -34,10 +34,11 @@ def test_each_tenant_sees_its_own_level_and_limits(acme: TenantRef, globex: Tena
     with platform_scope():
         Tenant.objects.filter(pk=acme.id).update(trusted=False)
         Tenant.objects.filter(pk=globex.id).update(trusted=True)
-        Quota.objects.filter(tenant=acme.id).update(ram_mb=128, max_run_minutes=5)
+        Quota.objects.filter(tenant=acme.id).update(ram_mb=128, connections=2, max_run_minutes=5)
     own = program(acme).get(LEVELS).json()
     assert own["offered"] == ["shared", "process"]
     assert (own["level"], own["limits"]["ram_mb"], own["max_run_minutes"]) == ("process", 128, 5)
+    assert own["limits"]["connections"] == 2
     assert own["reason"] == "the tenant is not trusted, and shared is for trusted tenants"
     other = program(globex).get(LEVELS).json()
     assert (other["level"], other["limits"]["ram_mb"], other["max_run_minutes"]) == (
@@ -52,6 +53,9 @@ def test_each_tenant_sees_its_own_level_and_limits(acme: TenantRef, globex: Tena
         "disk_mb",
         "open_files",
         "output_kb",
+        "connections",
+        "network_mb",
+        "idle_seconds",
     }
 
 

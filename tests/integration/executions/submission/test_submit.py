@@ -17,8 +17,10 @@ from executions.submission.submit import RunRequest, submit
 from executions.worker.boot import WorkerBoot
 from foundation.errors import InvalidInput, NotFound
 from resources.isolation_choice import IsolationReason, IsolationUnavailable
+from tenants.isolation import Isolation
 from tenants.models import Tenant
 from tenants.scope import TenantNotActive, TenantRef, platform_scope, tenant_scope
+from tenants.services.tenants import update_tenant
 from tenants.statuses import TenantStatus
 from tests.factories import (
     document,
@@ -127,6 +129,25 @@ def test_a_tenant_that_is_not_trusted_does_not_share(acme: TenantRef) -> None:
     with pytest.raises(IsolationUnavailable, match="process or stricter"):
         submit_flow(acme)
     assert everything_of(acme) == NOTHING
+
+
+@pytest.mark.usefixtures("flow")
+def test_a_changed_requirement_counts_for_the_next_run_of_that_tenant(
+    acme: TenantRef, globex: TenantRef, boot: WorkerBoot
+) -> None:
+    with platform_scope():
+        Worker.objects.filter(boot=boot.id).update(isolation_levels=["shared", "process"])
+    with tenant_scope(globex):
+        publish(document())
+    runs = [submit_flow(acme).id]
+    for level in (Isolation.PROCESS, Isolation.SHARED):
+        update_tenant(schema="acme", required_isolation=level, actor="tests")
+        runs.append(submit_flow(acme).id)
+        assert run_of(globex, submit_flow(globex).id).isolation == "shared"
+    # The run that waits keeps the level that it was submitted with.
+    assert [run_of(acme, run).isolation for run in runs] == ["shared", "process", "shared"]
+    tickets = [ticket_of(run) for run in runs]
+    assert [ticket and ticket.isolation for ticket in tickets] == ["shared", "process", "shared"]
 
 
 @pytest.mark.usefixtures("neighbour", "flow")

@@ -19,6 +19,7 @@ from executions.semantics.decisions import StepDecision
 from executions.semantics.reasons import EndReason, QueueReason
 from executions.states import ExecutionState, StepState
 from executions.transitions.answer import ApprovalAnswer, write_answer
+from executions.transitions.append_connections import append_connections
 from executions.transitions.append_output import append_output
 from executions.transitions.cancel import cancel
 from executions.transitions.checkpoint import write_checkpoint
@@ -33,8 +34,10 @@ from executions.transitions.set_outcome import set_outcome
 from executions.transitions.wake import wake
 from executions.worker.boot import WorkerBoot
 from isolane.results import Code
+from resources.gate.connection_log import NumberedRecord
 from resources.placement import Placement
 from tenants.scope import TenantRef, tenant_scope
+from tests.connections import a_refusal
 from tests.factories import due_of, events_of, make_placed, make_run, place
 from tests.integration.executions.locks import wait_until_blocked
 from tests.integration.executions.threads import in_thread
@@ -486,6 +489,10 @@ def _append(placement: Placement) -> object:
     return append_output(placement, "one", 1, lines=LINES, fraction=0.5, text="")
 
 
+def _append_connections(placement: Placement) -> object:
+    return append_connections(placement, [NumberedRecord(1, a_refusal())])
+
+
 def _lose(placement: Placement) -> object:
     return hand_back(placement, LOST)
 
@@ -512,6 +519,7 @@ def _cancel(placement: Placement) -> object:
         (_claim, ["placement.began", "step.started"]),
         (_checkpoint, ["step.succeeded", "step.started"]),
         (_append, ["step.progress", "step.log"]),
+        (_append_connections, ["connection.refused"]),
         (_lose, ["placement.lost"]),
         (_restart, ["context.restarted"]),
         (_outcome, ["step.failed"]),

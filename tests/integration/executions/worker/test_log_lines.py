@@ -109,7 +109,7 @@ def test_while_what_a_step_says_is_written(
     links.begin("one", placement, "one")
     context = boot.contexts.get(placement.key)
     assert context is not None
-    context.write_to(type("Log", (), {"flush": say_something})())
+    context.write_to(type("Log", (), {"flush": say_something, "withheld": False})())
     LogFlushLoop(boot).turn()
     links.end("one")
     assert are_of(lines.of(LIBRARY), acme, placement)

@@ -148,7 +148,7 @@ def test_two_placements_do_not_see_each_other(run_cache: "redis.Redis") -> None:
     )
     one.set("key", "mine")
     assert other.get("key") is None
-    stolen = CacheHandle(other._connection, prefix="exec:one:1:", ttl_s=60)
+    stolen = CacheHandle(other._connection, prefix="exec:one:1:", ttl_s=60, user="")
     with pytest.raises(StepError, match="the cache refuses: "):
         stolen.get("key")
     one.close()

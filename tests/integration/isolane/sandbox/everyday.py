@@ -51,6 +51,7 @@ def ipv6() -> None:
 def names() -> None:
     """Look a name up: glibc asks netlink for the machine's addresses, and does without."""
     assert socket.getaddrinfo("localhost", 80)
+    assert socket.gethostbyname(socket.gethostname()) == "127.0.0.1"
 
 
 def unix_sockets() -> None:

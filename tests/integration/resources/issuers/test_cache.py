@@ -1,7 +1,9 @@
 """resources.issuers.cache against the run cache, and what its users try there."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -15,6 +17,8 @@ from resources.issuers.base import Credential, IssueError, ResourceRequest
 from resources.issuers.cache import COMMANDS, CacheIssuer
 from tests.integration.resources.issuers.resource_requests import cache_request
 from tests.plugin import SERVERS
+from tests.tls_certificates import TestAuthority
+from tests.tls_servers.relays import TlsRedis
 
 ISSUER = CacheIssuer()
 MANY = 2500  # more than one batch
@@ -195,12 +199,37 @@ def test_the_password_is_hashed_before_it_is_sent(
 def test_the_grant_says_where_and_as_whom(run_cache: "redis.Redis") -> None:
     request = cache_request()
     grant, credentials = issue(request)
-    assert set(grant.config) == {"ttl_s", "host", "port", "tls", "username", "prefix"}
+    assert set(grant.config) == {"ttl_s", "host", "port", "tls", "ca", "username", "prefix"}
     assert grant.config["ttl_s"] == 60
-    assert grant.config["tls"] is False
+    assert (grant.config["tls"], grant.config["ca"]) == (False, "")
     assert f":{grant.config['port']}/" in SERVERS.cache_url
     assert grant.secrets["password"] not in SERVERS.cache_url
     revoke(credentials)
+
+
+def test_authorities_of_the_operators_own_are_those_of_runs(
+    run_cache: "redis.Redis", tmp_path: Path
+) -> None:
+    authority = TestAuthority(tmp_path)
+    parts = urlsplit(SERVERS.cache_url)
+    relay = TlsRedis(authority.issue("localhost"), to_host="127.0.0.1", to_port=parts.port or 0)
+    with relay.serving() as server:
+        url = f"rediss://:{parts.password}@localhost:{server.port}/0?ssl_ca_certs={authority.file}"
+        issuer = CacheIssuer(url)
+        request = cache_request()
+        credentials = issuer.plan(request)
+        grant = issuer.issue(request, credentials)
+        assert (grant.config["tls"], grant.config["ca"]) == (True, authority.file.read_text())
+        for credential in reversed(credentials):
+            issuer.revoke(credential)
+    assert server.server_names == ["localhost"] * 3
+
+
+def test_authorities_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    missing, request = tmp_path / "ca.pem", cache_request()
+    issuer = CacheIssuer(f"rediss://:precious-word@localhost:1/0?ssl_ca_certs={missing}")
+    with pytest.raises(IssueError, match=f"ssl_ca_certs={missing} cannot be read: No such file"):
+        issuer.issue(request, issuer.plan(request))
 
 
 def test_a_cache_that_is_away_is_told_without_its_password() -> None:

@@ -62,7 +62,23 @@ def test_what_is_not_said_has_safe_defaults(acme: TenantRef) -> None:
     assert tenant_by_host("ini-tech.isolane.test") == made
     with platform_scope():
         row = Tenant.objects.get(pk=made.id)
-        assert (row.name, row.trusted, row.required_isolation) == ("ini_tech", False, "shared")
+        assert (row.name, row.trusted, row.required_isolation) == ("ini_tech", False, "process")
+
+
+@pytest.mark.parametrize(
+    ("said", "required"),
+    [
+        ({"trusted": True}, "shared"),
+        ({"trusted": True, "required_isolation": Isolation.PROCESS}, "process"),
+        ({"required_isolation": Isolation.SHARED}, "shared"),
+    ],
+)
+def test_trust_is_given_for_the_sake_of_shared_unless_another_level_is_said(
+    acme: TenantRef, said: dict[str, object], required: str
+) -> None:
+    made = create_tenant(schema="initech", actor="tests", **said)  # type: ignore[arg-type]
+    with platform_scope():
+        assert Tenant.objects.get(pk=made.id).required_isolation == required
 
 
 def nothing_is_written(act: Callable[[], object], error: type[Exception]) -> str:

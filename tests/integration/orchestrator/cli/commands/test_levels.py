@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from orchestrator.cli.commands.levels import levels
 from resources.runtimes.base import Availability
 from resources.runtimes.process import ProcessBackend
 from tests.integration.resources.runtimes.conftest import why_not
+from tests.plugin import ROOT
 from tests.requirements import give_up
+from tests.without_namespaces import PREFIX
 
 THREADED = """
 import threading
@@ -37,6 +41,18 @@ def test_each_level_is_tried_and_described() -> None:
         assert any(fact.startswith("Landlock") for fact in found["process"]["facts"])
     else:
         assert found["process"]["reason"]
+
+
+def test_where_user_namespaces_are_forbidden_process_is_not_available_and_the_way_out_is_told() -> (
+    None
+):
+    command = [*PREFIX, sys.executable, "-m", "orchestrator.cli", "levels", "--json"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = {report["level"]: report for report in json.loads(told)}
+    assert found["shared"]["available"]
+    assert not found["process"]["available"]
+    assert "making the namespaces: Operation not permitted" in found["process"]["reason"]
+    assert "allow user namespaces: 'sysctl" in found["process"]["reason"]
 
 
 def test_the_reason_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tenants.models import AuditEntry, Quota, Tenant
 from tenants.provisioner import work_off
 from tenants.scope import TenantRef, platform_scope
 from tenants.selectors import tenant_by_host, tenant_by_schema
-from tests.factories import make_boot, make_tenant
+from tests.factories import let_lapse, make_boot, make_tenant
 from tests.integration.orchestrator.cli.conftest import Isolane
 from tests.provisioners import running_provisioner
 from tests.waiting import wait_for
@@ -40,25 +40,43 @@ def test_create_makes_what_list_shows(isolane: Isolane, acme: TenantRef, globex:
 
 
 @pytest.mark.usefixtures("provisioner")
-def test_create_says_that_it_waits_and_which_level_runs_get(
+def test_create_says_that_it_waits_and_which_level_runs_get_or_warns_at_once(
     isolane: Isolane, acme: TenantRef, globex: TenantRef
 ) -> None:
     early = isolane("tenants", "create", "initech")
     assert (early.exit_code, "is ready" in early.stdout) == (0, True)
     assert "Waiting for a provisioner to create schema and role of initech" in early.stderr
-    assert "Its runs cannot start yet. No worker has started yet" in early.stderr
+    assert "Warning: No worker runs now. Runs of initech need the level process" in early.stderr
     boot = make_boot()
-    untrusted = isolane("tenants", "create", "umbrella")
-    assert "Its runs cannot start yet. This run needs isolation process" in untrusted.stderr
-    assert "the tenant is not trusted" in untrusted.stderr
+    refused = isolane("tenants", "create", "umbrella")
+    assert (refused.exit_code, "Warning" in refused.stdout) == (0, False)
+    assert "Warning: Runs of umbrella are refused now. They need isolation" in refused.stderr
+    assert "'isolane tenants set umbrella --trusted --isolation shared'" in refused.stderr
     trusted = isolane("tenants", "create", "hooli", "--trusted")
-    assert "Its runs have the level shared: the tenant requires it." in trusted.stderr
+    assert "New runs of hooli have the level shared: the tenant requires it." in trusted.stderr
     with platform_scope():
         Worker.objects.filter(boot=boot.id).update(isolation_levels=["process", "shared"])
     sandboxed = isolane("tenants", "create", "piedpiper")
-    assert "Its runs have the level process: the tenant is not trusted" in sandboxed.stderr
-    strict = isolane("tenants", "create", "aviato", "--trusted", "--isolation", "docker")
-    assert "This run needs isolation docker or stricter" in strict.stderr
+    assert "New runs of piedpiper have the level process: the tenant requires" in sandboxed.stderr
+    let_lapse(boot)
+    late = isolane("tenants", "create", "aviato", "--isolation", "shared")
+    assert "Warning: No worker runs now. Runs of aviato need the level process" in late.stderr
+    assert "(the tenant is not trusted" in late.stderr
+
+
+def test_set_says_which_level_new_runs_get_and_only_where_it_may_have_changed(
+    isolane: Isolane, acme: TenantRef, globex: TenantRef
+) -> None:
+    make_boot()
+    strict = isolane("tenants", "set", "acme", "--isolation", "process")
+    assert (strict.exit_code, strict.stdout) == (0, "Tenant acme is changed.\n")
+    assert "Warning: Runs of acme are refused now." in strict.stderr
+    assert "'isolane tenants set acme --isolation shared'" in strict.stderr
+    back = isolane("tenants", "set", "acme", "--isolation", "shared")
+    assert back.stderr == "New runs of acme have the level shared: the tenant requires it.\n"
+    distrusted = isolane("tenants", "set", "acme", "--untrusted")
+    assert "Warning: Runs of acme are refused now." in distrusted.stderr
+    assert isolane("tenants", "set", "acme", "--max-running", "2").stderr == ""
 
 
 def test_create_says_that_no_provisioner_runs_and_goes_on_with_one(
@@ -136,7 +154,7 @@ def test_create_refuses_an_unknown_isolation(isolane: Isolane, acme: TenantRef) 
 
 def test_set_changes_what_is_given(isolane: Isolane, acme: TenantRef, globex: TenantRef) -> None:
     options = ("--untrusted", "--isolation", "process", "--max-running", "2")
-    assert isolane("tenants", "set", "acme", *options).output == "Tenant acme is changed.\n"
+    assert isolane("tenants", "set", "acme", *options).stdout == "Tenant acme is changed.\n"
     with platform_scope():
         changed = Tenant.objects.select_related("quota").get(schema_name="acme")
         assert (changed.name, changed.trusted) == ("acme", False)
