@@ -29,6 +29,7 @@ from isolane.text import storable
 from resources.gate.connection_log import MAX_REFUSALS
 from resources.gate.dialing import dial
 from resources.gate.loop import gate_loop
+from resources.gate.open_connections import OpenConnections
 from resources.gate.pace import FramePace
 from resources.gate.plan import GatePlan, Route
 from resources.gate.record import REFUSALS, ConnectionEnded, ConnectionReason, ConnectionRecord
@@ -58,6 +59,7 @@ class _Dialled:
     reason: ConnectionReason | None = None  # if the gate itself ends it
     task: "asyncio.Task[None] | None" = None
     has_begun: bool = False  # a task that is cancelled before does nothing at all
+    is_open: bool = False  # within the run's limit
     has_carried: bool = False  # so that it is no refusal, whatever its end
     stopped_at: float = -math.inf
 
@@ -85,6 +87,7 @@ class Gate:
         self._is_flushed = threading.Event()  # likewise
         self._multiplexer: Multiplexer | None = None
         self._dialled: dict[int, _Dialled] = {}
+        self._open = OpenConnections(limits.connections)
         self._last_number = 0
         self._refused = 0
         self._logged = 0
@@ -237,8 +240,8 @@ class Gate:
         self._pace.charge_dial()
         self._last_number = number
         dialled = _Dialled(self._plan.routes[route], self._multiplexer.open(number))
-        if reason := self._excess():
-            self._record(dialled, reason, is_refusal=True)
+        if self._bytes_left < 0:
+            self._record(dialled, ConnectionReason.BYTES, is_refusal=True)
             dialled.connection.reset()
             return
         self._dialled[number] = dialled
@@ -260,6 +263,8 @@ class Gate:
     def _settle(self, dialled: _Dialled, reason: ConnectionReason) -> None:
         """Forget a connection and record it; once."""
         if self._dialled.pop(dialled.connection.number, None):
+            if dialled.is_open:
+                self._open.leave()
             ended = dialled.reason or reason
             refused = ended in REFUSALS and not dialled.has_carried
             self._record(dialled, ended, is_refusal=refused)
@@ -270,6 +275,10 @@ class Gate:
             return dialled.reason
         reason = ConnectionReason.CLOSED
         try:
+            dialled.is_open = await self._open.enter(dialled.connection)
+            if not dialled.is_open:
+                dialled.connection.reset()
+                return ConnectionReason.CONNECTIONS
             connect = partial(dial, dialled.route)
             if dialled.route.broker is None:
                 await tunnel(dialled.connection, connect)
@@ -298,13 +307,6 @@ class Gate:
         self._logged += 1
         if self._logged <= MAX_REFUSALS:
             logger.info("a connection ended: %s", ended, extra=self._extra("CONNECTION_ENDED"))
-
-    def _excess(self) -> ConnectionReason | None:
-        """Return the limit that does not allow one more connection."""
-        most = self._limits.connections
-        if most is not None and len(self._dialled) >= most:
-            return ConnectionReason.CONNECTIONS
-        return ConnectionReason.BYTES if self._bytes_left < 0 else None
 
     def _record(self, dialled: _Dialled, reason: ConnectionReason, *, is_refusal: bool) -> None:
         connection, route = dialled.connection, dialled.route

@@ -32,8 +32,8 @@ class TlsRelay(TlsServer):
         finally:
             for way in ways:
                 way.cancel()
+            far_writer.close()  # before anything is waited for: the block may end meanwhile
             await asyncio.gather(*ways, return_exceptions=True)
-            far_writer.close()
             with contextlib.suppress(OSError):
                 await far_writer.wait_closed()
 

@@ -77,16 +77,24 @@ class TlsServer(ABC):
         listening.set()
         await ended.wait()
         server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Also what asyncio does for a connection that was accepted a moment ago, and is not handed over yet.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
         await asyncio.sleep(0)  # closed transports say so in the next turn
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def drop(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not writer.is_closing():  # also of a task that was cancelled before it began
+                writer.transport.abort()
+
+        task.add_done_callback(drop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -97,9 +105,6 @@ class TlsServer(ABC):
                 writer.close()
         except (OSError, EOFError, asyncio.CancelledError):
             pass  # a client may leave as it likes, and the server when its block ends
-        finally:
-            if not writer.is_closing():
-                writer.transport.abort()
 
     def _note_name(self, tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         self.server_names.append(name)

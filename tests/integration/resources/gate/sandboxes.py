@@ -25,7 +25,7 @@ NODES = (
     "tests.integration.resources.gate.server_nodes",
     "tests.integration.isolane.gate.secret_nodes",
 )
-CONNECTIONS = 16
+CONNECTIONS = 4
 _LIMITS = RunLimits(ram_mb=512, processes=64, disk_mb=16, connections=CONNECTIONS)
 
 

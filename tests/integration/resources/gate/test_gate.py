@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from isolane.gate.frames import CHUNK, WINDOW, FrameKind, GateFrame
 from resources.gate import gate as gate_module
+from resources.gate import open_connections
 from resources.gate.record import ConnectionReason
 from tests.integration.resources.gate.remote import (
     SECONDS,
@@ -208,7 +209,10 @@ def test_a_listener_that_fails_ends_nothing(
 
 
 # --- limits
-def test_no_more_connections_than_the_limit(runtime: Runtime, remote: Remote) -> None:
+def test_no_more_connections_than_the_limit(
+    runtime: Runtime, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_connections, "WAIT_SECONDS", 0.2)
     for number in range(1, 20):
         runtime.dial(number, b"x")
     for number in range(5, 20):
@@ -216,11 +220,25 @@ def test_no_more_connections_than_the_limit(runtime: Runtime, remote: Remote) ->
     for number in range(1, 5):
         wait_for(lambda number=number: runtime.bytes_of(number), "the first ones are served")  # type: ignore[misc]
     assert set(runtime.reasons) == {ConnectionReason.CONNECTIONS}
+    assert all(record.is_refusal for record in runtime.records)
     assert (len(runtime.records), len(remote.accepted)) == (15, 4)
     runtime.send(GateFrame(END, 1))
     runtime.wait_for_frame(END, 1)
     runtime.dial(20, b"again")
     wait_for(lambda: runtime.bytes_of(20) == b"again", "a place that is free again")
+
+
+def test_a_connection_beyond_the_limit_is_served_when_another_one_ends(
+    runtime: Runtime, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_connections, "WAIT_SECONDS", SECONDS)
+    for number in range(1, 6):
+        runtime.dial(number, b"hello")
+    wait_for(lambda: all(runtime.bytes_of(number) for number in range(1, 5)), "four are served")
+    assert len(remote.accepted) == 4
+    runtime.send(GateFrame(END, 2))
+    wait_for(lambda: runtime.bytes_of(5) == b"hello", "the fifth one is served")
+    assert (runtime.reasons, len(remote.accepted)) == ([CLOSED], 5)
 
 
 def test_a_run_carries_no_more_than_its_limit() -> None:

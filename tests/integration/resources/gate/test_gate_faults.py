@@ -11,6 +11,7 @@ import pytest
 from isolane.gate.frames import CHUNK, NAME_MAX, WINDOW, FrameKind, GateFrame, encode
 from isolane.protocol import HEADER, VERSION
 from resources.gate import gate as gate_module
+from resources.gate import open_connections
 from resources.gate.brokers import relay as relay_module
 from resources.gate.brokers.base import Broker
 from resources.gate.brokers.http import HttpBroker
@@ -197,7 +198,10 @@ def test_resets_that_are_never_answered_end_the_runtime(
     wait_for(lambda: len(runtime.records) == 30, "records")
 
 
-def test_a_refused_connection_keeps_no_task_if_it_is_never_answered(runtime: Runtime) -> None:
+def test_a_refused_connection_keeps_no_task_if_it_is_never_answered(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_connections, "WAIT_SECONDS", 0.2)
     for number in range(1, 20):
         runtime.dial(number, b"x")
     wait_for(lambda: len(runtime.records) == 15, "refusals")
