@@ -1,5 +1,6 @@
 """Real servers, a migrated database, and two tenants for every test that touches data."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from orchestrator.embedded.supervisor import Supervisor
 from tests.customer import Customer, running_customer
 from tests.plugin import PATHS, SERVERS
 from tests.recorder import Recorder
+from tests.requirements import VARIABLE, give_up
 
 if TYPE_CHECKING:
     from resources.runtimes.base import Availability
@@ -211,11 +213,14 @@ def wipe() -> None:
 
 @pytest.fixture(scope="session")
 def process_level() -> "Availability":
-    """The level `process` on this machine: offered, or the reason why not."""
+    """The level `process` on this machine: offered, or the reason why not, which fails where it is required."""
     from resources.runtimes.process import ProcessBackend
 
     backend = ProcessBackend(level="process", size=1)
     try:
-        return backend.availability()
+        found = backend.availability()
     finally:
         backend.stop()
+    if not found.ok and os.environ.get(VARIABLE):
+        give_up(f"the level process is not available: {found.reason}")
+    return found

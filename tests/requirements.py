@@ -4,11 +4,13 @@
 """
 
 import os
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 VARIABLE = "TESTS_REQUIRE_SANDBOXES"
+HAS_IPV6 = Path("/proc/net/if_inet6").exists()  # also of networks of their own
 
 
 def give_up(reason: str) -> NoReturn:

@@ -138,7 +138,8 @@ def left_running(processes: list[psutil.Process]) -> list[psutil.Process]:
 def test_the_demo_runs_all_tenants_and_leaves_nothing(
     home: Path, process_level: Availability
 ) -> None:
-    result = isolane(home, "demo")
+    """Whatever packages the operator has."""
+    result = isolane(home, "demo", ISOLANE_NODE_PACKAGES="none.such", ISOLANE_TASK_PACKAGES="none")
     assert_demo_succeeded(home, result, level="process" if process_level.ok else "shared")
 
 
@@ -219,7 +220,7 @@ def _has_owner_url(pid: int) -> bool:
 
 
 def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
-    home: Path, taken_ports: None
+    home: Path, taken_ports: None, process_level: Availability
 ) -> None:
     up = Up(home)
     try:
@@ -275,7 +276,8 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         assert str(up.process.pid) in second.stderr
 
         # Commands find it; a crashed child comes back, and runs go on without the broker's memory.
-        assert isolane(home, "tenants", "create", "acme", "--trusted").returncode == 0
+        trusted = [] if process_level.ok else ["--trusted"]
+        assert isolane(home, "tenants", "create", "acme", *trusted).returncode == 0
         assert (
             isolane(
                 home, "blueprints", "push", "examples/order.yaml", "--tenant", "acme"
@@ -295,6 +297,11 @@ def test_up_with_taken_ports_and_all_that_an_operator_does_with_it(
         )
         run = isolane(home, *order)
         assert "succeeded" in run.stdout, run.stdout + run.stderr
+        shown = isolane(
+            home, "executions", "show", run.stdout.split()[0], "--tenant", "acme"
+        ).stdout
+        level = "process" if process_level.ok else "shared"
+        assert json.loads(shown)["isolation"] == level
         victim = up.state["children"]["worker-1"]
         os.kill(victim, signal.SIGKILL)
         wait_for(

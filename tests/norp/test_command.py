@@ -31,6 +31,7 @@ from tenants.scope import TenantRef, platform_scope, tenant_scope
 from tests.acceptance.conftest import WorkerProcess
 from tests.customer import Customer
 from tests.plugin import ROOT, SERVERS
+from tests.requirements import give_up
 from tests.waiting import wait_for
 
 COMMAND = [sys.executable, "-m", "orchestrator.cli"]
@@ -74,6 +75,15 @@ def test_it_passes_in_tenants_of_its_own_and_leaves_none(
     assert untested == set(Isolation) - set(levels)
     assert body["levels"]["docker"]["reason"].startswith("no worker offers it")
     assert schemas() == {"acme", "globex"}
+
+
+def test_one_level_is_tested_alone(worker: WorkerProcess, process_level: Availability) -> None:
+    if not process_level.ok:
+        give_up(f"the level process is not available: {process_level.reason}")
+    result = isolane("norp", "--level", "process", "--json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    tested = [(one["test"], one["level"]) for one in json.loads(result.stdout)["tests"]]
+    assert tested == [(number, "process") for number in range(1, 6)]
 
 
 def test_a_tenants_database_is_tested_with_it_and_nothing_secret_is_printed(

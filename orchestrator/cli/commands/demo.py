@@ -68,10 +68,9 @@ def demo() -> None:
 
     Exit 1 if a run fails, or if a process or something of a resource is left behind.
     """
+    # Its blueprints need its own packages, whatever the operator has.
     for name in _OWN_NODES:
-        os.environ.pop(
-            name, None
-        )  # the demo's blueprints need its own packages, whatever the operator has
+        os.environ.pop(name, None)
     kept = env.home(os.environ)
     EmbeddedPaths(kept).prepare_home()
     home = kept / "demo"

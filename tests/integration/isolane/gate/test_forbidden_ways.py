@@ -5,6 +5,7 @@ from typing import Any
 from tests.integration.isolane.gate.forbidden_ways.addresses import ADDRESSES
 from tests.integration.isolane.gate.forbidden_ways.names import UNDECLARED
 from tests.integration.isolane.gate.forbidden_ways.way import was_reached
+from tests.integration.isolane.gate.forbidden_ways.ways import BARE
 from tests.own_network import run_in_own_network
 from tests.requirements import give_up
 
@@ -34,9 +35,10 @@ def tried_in_a_sandbox(given: dict[str, Any], kind: str = "as we are") -> Any:
 
 
 def test_a_sandbox_of_an_ordinary_user_without_routes_leads_nowhere() -> None:
-    told = tried_in_a_sandbox({"names": FEW}, "ordinary user")
+    told = tried_in_a_sandbox({"names": list(BARE)}, "ordinary user")
     ends = told["returned"]["ends"]
     assert ends["status"] == "succeeded", ends
+    assert set(ends["output"]) == set(BARE)
     assert {name: end for name, end in ends["output"].items() if was_reached(end)} == {}
     assert (told["connections"], told["attempts"], told["names"]) == ({}, {}, [])
 

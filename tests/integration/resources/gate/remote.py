@@ -35,9 +35,10 @@ _PIECE = 50_000  # bytes
 class Remote:
     """A server that does the same with each connection."""
 
-    def __init__(self, serve: Serve) -> None:
+    def __init__(self, serve: Serve, address: str) -> None:
         self._serve = serve
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._listening = socket.create_server((address, 0), family=family)
         self.port: int = self._listening.getsockname()[1]
         self.accepted: list[socket.socket] = []
         self.got = bytearray()
@@ -87,9 +88,9 @@ def echo(sock: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def a_remote(serve: Serve = echo) -> Iterator[Remote]:
+def a_remote(serve: Serve = echo, *, address: str = "127.0.0.1") -> Iterator[Remote]:
     """Run a server."""
-    remote = Remote(serve)
+    remote = Remote(serve, address)
     try:
         yield remote
     finally:

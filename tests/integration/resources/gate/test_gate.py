@@ -1,5 +1,6 @@
 """resources.gate.gate: a real gate, real remote servers, and a runtime in the test's hands."""
 
+import contextlib
 import errno
 import logging
 import socket
@@ -25,6 +26,7 @@ from tests.integration.resources.gate.remote import (
     a_runtime,
     a_sink,
 )
+from tests.requirements import give_up
 from tests.waiting import wait_for
 
 MB = 1024 * 1024
@@ -58,6 +60,18 @@ def test_a_connection_is_carried_and_recorded(runtime: Runtime, remote: Remote) 
     assert (record.definition, record.host, record.port) == ("api", "api.example.com", remote.port)
     assert (record.sent, record.received, record.is_refusal) == (5, 5, False)
     assert 0 < record.seconds < SECONDS
+
+
+def test_a_server_at_an_address_of_ipv6_is_reached() -> None:
+    with contextlib.ExitStack() as stack:
+        try:
+            remote = stack.enter_context(a_remote(address="::1"))
+        except OSError as error:
+            give_up(f"this machine has no address of IPv6: {error}")
+        runtime = stack.enter_context(a_runtime(a_route(remote.port, address="::1")))
+        runtime.dial(1, b"hello", ends=True)
+        runtime.wait_for_frame(END, 1)
+        assert runtime.bytes_of(1) == b"hello"
 
 
 def test_bytes_that_were_ended_in_order_are_delivered_though_the_channel_ends(

@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from tests.integration.resources.gate.sandboxes import (
     model_grant,
     reasons,
 )
-from tests.requirements import give_up
+from tests.requirements import HAS_IPV6, give_up
 from tests.tls_certificates import TestAuthority
 from tests.tls_servers.http2 import Http2Server
 from tests.tls_servers.https import HttpsServer
@@ -231,7 +230,7 @@ def error_of(result: StepResult) -> str:
 def test_a_name_has_an_address_of_ipv6_that_works(
     sandboxes: Sandboxes, authority: TestAuthority, https: HttpsServer, *, credentials: str
 ) -> None:
-    if not Path("/proc/net/if_inet6").exists():
+    if not HAS_IPV6:
         give_up("this machine has no IPv6")
     ca = authority.pem if credentials == "inside" else ""
     with sandboxes.run(http_grant(https, authority.pem, credentials=credentials)) as run:

@@ -1,5 +1,6 @@
-"""A runner that answers one RUN with whatever a test wants, over a real pair of pipes."""
+"""A runner that answers one frame with whatever a test wants, over a real pair of pipes."""
 
+import socket
 import threading
 from collections.abc import Callable, Sequence
 
@@ -8,8 +9,8 @@ from isolane.protocol import Run
 from isolane.stream import Stream, StreamClosedError
 from resources.runtimes.runner import Runner
 
-# Returns the bytes of one piece, for the RUN that came.
-Piece = Callable[[Run], bytes]
+# Returns the bytes of one piece, for the nonce of the RUN that came; of another frame it is empty.
+Piece = Callable[[str], bytes]
 
 
 class HostileRunner(Runner):
@@ -19,6 +20,8 @@ class HostileRunner(Runner):
         super().__init__()
         ours, theirs = channel_pair()
         self.stream = Stream(ours)
+        self._lifeline, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        far_end.close()  # nobody reports how it has ended
         self.kills = 0
         self.written = 0  # bytes
         self._pieces = pieces
@@ -31,6 +34,7 @@ class HostileRunner(Runner):
         """End it, and wait for its thread."""
         self._killed.set()
         self.stream.close()
+        self._lifeline.close()
         self._thread.join(10)
 
     @property
@@ -52,10 +56,10 @@ class HostileRunner(Runner):
     def _speak(self, channel: Channel) -> None:
         stream = Stream(channel)
         try:
-            run = stream.receive(10)
-            assert isinstance(run, Run)
+            asked = stream.receive(10)
+            nonce = asked.nonce if isinstance(asked, Run) else ""
             for piece in self._pieces:
-                self._write(channel, piece(run))
+                self._write(channel, piece(nonce))
             if not self._hangs_up:
                 self._killed.wait(10)
         except (StreamClosedError, ConnectionError):

@@ -4,7 +4,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,22 +19,28 @@ from isolane.protocol import (
     HEADER,
     MAX_RESULT,
     VERSION,
+    Close,
+    Closed,
     Cost,
     Frame,
     Grant,
     Log,
+    Open,
     Progress,
+    Ready,
     Resource,
     Run,
     encode,
 )
 from isolane.results import Code, StepResult
+from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.supervision import LOG_LINES, Supervision
 from tests.integration.resources.runtimes.hostile_stream import HostileRunner, Piece
 
 RUN = Run(
     step="pay", uses="a.b", parameters={}, variables={}, attempt=1, seed=1, timeout_s=1, idempotency_key="k"
 )  # fmt: skip
+OPEN = Open(execution_id="e", tenant_id="acme", user_id="ada", request_id="r", epoch=1)
 GRANTED = Grant(
     name="shop", type="database", definition="shop-db", scope="execution", config={}, secrets={}
 )
@@ -49,7 +55,7 @@ def raw(number: int, payload: bytes, *, length: int | None = None) -> Piece:
 
 def honest(frame: Any) -> Piece:
     """Send a frame as the right runner would, with the nonce of the RUN."""
-    return lambda run: encode(replace(frame, nonce=run.nonce))
+    return lambda nonce: encode(replace(frame, nonce=nonce))
 
 
 def as_it_is(frame: Frame) -> Piece:
@@ -97,8 +103,23 @@ PIECES: dict[str, Piece] = {
     "ready": raw(66, b"{}"),
     "closed": raw(70, b'{"errors":[]}'),
     "frames of the gate": raw(81, bytes(8)),
-    "a flood": lambda run: encode(replace(LINE, nonce=run.nonce)) * 2500,
+    "a flood": lambda nonce: encode(replace(LINE, nonce=nonce)) * 2500,
 }  # fmt: skip
+
+
+def a_tracker() -> ResourceTracker:
+    tracker = ResourceTracker(now=lambda: datetime.now(UTC))
+    tracker.set_grants([GRANTED], steps=["pay"])
+    return tracker
+
+
+def tracking(tracker: ResourceTracker) -> Callable[[Resource], None]:
+    """Accept a report, or raise, and drop what the tracker tells."""
+
+    def track(frame: Resource) -> None:
+        tracker.report(frame)
+
+    return track
 
 
 class Heard:
@@ -108,10 +129,9 @@ class Heard:
         self, pieces: Sequence[Piece], *, hangs_up: bool, seconds: float = SECONDS
     ) -> None:
         self.frames: list[Log | Progress | Cost] = []
-        tracker = ResourceTracker(now=lambda: datetime.now(UTC))
-        tracker.set_grants([GRANTED], steps=["pay"])
+        tracker = a_tracker()
         self.runner = HostileRunner(pieces, hangs_up=hangs_up)
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.thread_time()
         with contextlib.closing(self.runner):
             self.result = Supervision(
                 self.runner,
@@ -119,14 +139,11 @@ class Heard:
                 deadline=began + seconds,
                 cancelled=threading.Event(),
                 on_frame=self.frames.append,
-                on_resource=lambda frame: self._ignore(tracker.report(frame)),
+                on_resource=tracking(tracker),
             ).result()
             self.seconds = time.monotonic() - began
+            self.cpu_seconds = time.thread_time() - cpu
         self.opened = [one.name for one in tracker.unwritten()]
-
-    @staticmethod
-    def _ignore(_: object) -> None:
-        """Drop what the tracker tells: a report is accepted, or raises."""
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -185,12 +202,46 @@ def test_what_belongs_elsewhere_is_not_told(name: str, forged: str) -> None:
     assert len(heard.frames) == 1
 
 
+# What is no answer, and is let pass before one.
+BESIDE_ANSWERS = {
+    "a line", "progress", "a cost", "a resource", "a line of another step", "a cost of another step",
+    "a cost of an earlier run", "a flood",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "name"), [(OPEN, Ready, "ready"), (Close(), Closed, "closed")]
+)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(names=st.lists(st.sampled_from(sorted(PIECES)), max_size=3), answers=st.booleans())
+def test_an_answer_is_the_right_one_or_its_runner_is_ended(
+    asked: Open | Close, answer: type[Ready | Closed], name: str, names: list[str], *, answers: bool
+) -> None:
+    names = [*names, name] if answers else names
+    first = next((one for one in names if one not in BESIDE_ANSWERS), None)
+    tracker = a_tracker()
+    began = time.monotonic()
+    runner = HostileRunner([PIECES[one] for one in names], hangs_up=not answers)
+    with contextlib.closing(runner):
+        try:
+            runner.ask(asked, answer, SECONDS, tracking(tracker))
+        except RuntimeStartError:
+            assert runner.kills == 1
+            # Frames without end may take too long, and a handle is allocated once.
+            assert first != name or names.count("a flood") > 1 or names.count("a resource") > 1
+        else:
+            assert (runner.kills, first) == (0, name)
+    assert time.monotonic() < began + SECONDS + 5  # far from for ever, on a busy machine
+    assert {one.name for one in tracker.unwritten()} <= {"shop"}
+
+
 def test_a_hundred_thousand_lines_at_once_cost_a_worker_little() -> None:
     """They are left in the pipe: what is read takes the worker's time and memory, what is not takes nobody's."""
-    flood: Piece = lambda run: encode(replace(LINE, nonce=run.nonce)) * 100_000  # noqa: E731 - one of many pieces
+    flood: Piece = lambda nonce: encode(replace(LINE, nonce=nonce)) * 100_000  # noqa: E731 - one of many pieces
     heard = Heard([flood], hangs_up=False, seconds=1.0)
     assert heard.result.code == Code.TIMEOUT
     assert len(heard.frames) == LOG_LINES + 1  # the last one says that there were more
+    assert heard.cpu_seconds < 0.3  # of this second
     size = len(encode(replace(LINE, nonce="0" * 16)))
     assert heard.runner.written < 10_000 * size
     assert len(heard.runner.stream._received) < 256 * 1024

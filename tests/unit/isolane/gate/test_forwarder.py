@@ -30,6 +30,12 @@ class Served:
         self._client.setblocking(False)
         self._client.connect(nameserver.getsockname())
 
+    async def send_routes(self) -> None:
+        """Tell it its run, and wait until it listens."""
+        table = RouteTable(listeners=(Listener(0, PAIR, self.port),), names={HOST: PAIR})
+        self.worker.multiplexer.send(GateFrame(FrameKind.ROUTES, data=table.encode()))
+        await until(lambda: self.count(FrameKind.LISTENING))
+
     async def ask(self, query: bytes) -> bytes:
         """Return the answer to a query."""
         self._client.send(query)
@@ -65,8 +71,8 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
     return found
 
 
-def served(test: Test, listening: list[socket.socket]) -> None:
-    """Run a test with a forwarder that has one route."""
+def served(test: Test, listening: list[socket.socket], *, has_routes: bool = True) -> None:
+    """Run a test with a forwarder that has one route, or knows no run yet."""
 
     async def whole() -> None:
         ours, theirs = channel_pair()
@@ -81,12 +87,11 @@ def served(test: Test, listening: list[socket.socket]) -> None:
                     worker.multiplexer.open(frame.connection)
 
             worker = End(ours, accepted=FROM_FORWARDER, on_frame=take)
-            table = RouteTable(listeners=(Listener(0, PAIR, port),), names={HOST: PAIR})
-            worker.multiplexer.send(GateFrame(FrameKind.ROUTES, data=table.encode()))
             serving = asyncio.ensure_future(_Forwarder(theirs, nameserver).serve())
             found = Served(worker, nameserver, port)
             with contextlib.closing(found):
-                await until(lambda: found.count(FrameKind.LISTENING))
+                if has_routes:
+                    await found.send_routes()
                 await test(found)
                 worker.multiplexer.close()
                 await serving
@@ -99,6 +104,22 @@ def served(test: Test, listening: list[socket.socket]) -> None:
             await whole()
 
     asyncio.run(in_time())
+
+
+def test_one_that_was_started_before_its_run_answers_once_it_knows_it(
+    listening: list[socket.socket],
+) -> None:
+    async def test(found: Served) -> None:
+        asked = asyncio.ensure_future(found.ask(a_query(HOST, A)))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert (listening, asked.done(), found.worker.frames) == ([], False, [])
+        await found.send_routes()
+        assert (await asked)[-4:] == socket.inet_aton(PAIR.v4)
+        with await found.connect():
+            await until(lambda: found.count(FrameKind.DIAL))
+
+    served(test, listening, has_routes=False)
 
 
 def test_without_ipv6_the_rest_works(

@@ -112,19 +112,30 @@ def stall(ctx: NodeContext, *, pouring: list[Any], echoing: list[Any]) -> str:
 
 
 @node("gate.leave_transfer")
-def leave_transfer(ctx: NodeContext, *, pouring: list[Any]) -> int:
-    """Return while a download goes on, and another one is not read; tell how much had come."""
+def leave_transfer(ctx: NodeContext, *, pouring: list[Any]) -> float:
+    """Return the time at which it returns, while a download goes on and another one is not read."""
     stalled, transfer = _connect(*pouring), _connect(*pouring)
-    globals()["_kept"] = stalled, transfer
     stalled.recv(1)
-    size = len(transfer.recv(65536))
+    read = [len(transfer.recv(65536))]
 
     def read_on() -> None:
-        while transfer.recv(65536):
-            pass
+        while data := transfer.recv(65536):
+            read.append(len(data))
 
-    threading.Thread(target=read_on, daemon=True).start()
-    return size
+    reading = threading.Thread(target=read_on, daemon=True)
+    reading.start()
+    globals()["_kept"] = stalled, transfer, reading, read
+    return time.monotonic()
+
+
+@node("gate.wait_for_transfer")
+def wait_for_transfer(ctx: NodeContext) -> int:
+    """Return the size of the download that went on, once it has ended; the other one is given up."""
+    stalled, transfer, reading, read = globals().pop("_kept")
+    reading.join()
+    stalled.close()
+    transfer.close()
+    return sum(read)
 
 
 @node("gate.leave")

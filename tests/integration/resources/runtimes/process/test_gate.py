@@ -22,13 +22,17 @@ from resources.runtimes.sandbox import ALL_WALLS
 from tests.integration.resources.gate.remote import Remote, a_remote, a_sink
 from tests.integration.resources.runtimes.conftest import Driver, number_of, why_not
 from tests.placements import a_placement
-from tests.requirements import give_up
+from tests.requirements import HAS_IPV6, give_up
 from tests.waiting import wait_for
 
 PACKAGES = ["tests.integration.resources.runtimes.process.gate_nodes"]
 HOST = "api.example.com"
+MB = 1024 * 1024
+# Of the host and of the definition; a machine without IPv6 gives no more than one of each.
+OF_HOST = ["127.78.0.1", "fd69:736f:6c61:6e65::4e:1"][: 1 + HAS_IPV6]
+OF_DEFINITION = "127.77.0.1"
 LIMITS = RunLimits(
-    ram_mb=256, processes=8, disk_mb=16, open_files=128, connections=8, network_mb=100, idle_seconds=60
+    ram_mb=256, processes=8, disk_mb=16, open_files=128, connections=8, network_mb=1000, idle_seconds=60
 )  # fmt: skip
 NOT_DECLARED = ConnectionReason.NOT_DECLARED
 
@@ -112,8 +116,7 @@ def test_a_declared_name_has_addresses_and_another_one_has_none(
 ) -> None:
     run = start(a_grant(remote.port))
     told = run.output("gate.resolve", {"names": [HOST, HOST.upper(), "evil.example.com"]})
-    both = ["127.78.0.1", "fd69:736f:6c61:6e65::4e:1"]
-    assert told["found"] == {HOST: both, HOST.upper(): both, "evil.example.com": ["gaierror"]}
+    assert told["found"] == {HOST: OF_HOST, HOST.upper(): OF_HOST, "evil.example.com": ["gaierror"]}
     assert told["seconds"] < 2  # at once: nothing was waited for
     (record,) = run.closed()
     assert (record.host, record.reason) == ("evil.example.com", NOT_DECLARED)
@@ -121,22 +124,20 @@ def test_a_declared_name_has_addresses_and_another_one_has_none(
 
 def test_a_server_is_reached_by_name_and_by_each_address(start: Start, remote: Remote) -> None:
     run = start(a_grant(remote.port))
-    hosts = [HOST, "127.78.0.1", "fd69:736f:6c61:6e65::4e:1", "127.77.0.1"]
-    places = [[host, remote.port] for host in hosts]
-    assert run.output("gate.exchange", {"places": places}) == ["hello"] * 4
-    records = run.closed()
-    assert [(record.host, record.sent, record.received) for record in records] == [(HOST, 5, 5)] * 4
-    assert {record.reason for record in records} == {ConnectionReason.CLOSED}
+    places = [[host, remote.port] for host in (HOST, *OF_HOST, OF_DEFINITION)]
+    assert run.output("gate.exchange", {"places": places}) == ["hello"] * len(places)
+    told = [(record.host, record.sent, record.received) for record in run.closed()]
+    assert told == [(HOST, 5, 5)] * len(places)
+    assert {record.reason for record in run.records} == {ConnectionReason.CLOSED}
 
 
 def test_no_other_port_and_no_other_address_is_reached(start: Start, remote: Remote) -> None:
     run, accepted = start(a_grant(remote.port)), len(remote.accepted)
-    places = [
-        [HOST, remote.port % 60000 + 1], ["127.0.0.1", remote.port], ["::1", remote.port],
-        ["127.79.0.1", remote.port], ["10.0.0.1", 80], ["93.184.216.34", 80],
-    ]  # fmt: skip
-    answers = run.output("gate.exchange", {"places": places})
-    assert answers == ["ConnectionRefusedError"] * 4 + ["OSError"] * 2
+    inside = ["127.0.0.1", "127.79.0.1", *["::1"] * HAS_IPV6]
+    refused = [[HOST, remote.port % 60000 + 1], *([address, remote.port] for address in inside)]
+    nowhere = [["10.0.0.1", 80], ["93.184.216.34", 80]]
+    answers = run.output("gate.exchange", {"places": [*refused, *nowhere]})
+    assert answers == ["ConnectionRefusedError"] * len(refused) + ["OSError"] * len(nowhere)
     assert run.closed() == []
     assert len(remote.accepted) == accepted
 
@@ -199,7 +200,7 @@ def test_megabytes_pass_whole_in_both_directions(start: Start, remote: Remote) -
     told = run.output("gate.transfer", {"host": HOST, "port": remote.port, "size": 20})
     assert told["up"] == told["down"]
     (record,) = run.closed()
-    assert record.sent == record.received == 20 * 1024 * 1024
+    assert record.sent == record.received == 20 * MB
 
 
 def test_a_download_that_is_not_read_stops_nobody(start: Start, remote: Remote) -> None:
@@ -220,25 +221,31 @@ def test_a_download_that_is_not_read_stops_nobody(start: Start, remote: Remote) 
 
 
 def test_a_result_passes_a_download_that_goes_on_and_one_that_is_not_read(start: Start) -> None:
+    """Within 50 ms, of a hundred MB; the best of some tries, since a busy machine may delay anything."""
     sent: dict[int, int] = {}  # by connection
 
     def pour(sock: socket.socket) -> None:
-        number = sock.fileno()
-        while True:
-            sent[number] = sent.get(number, 0) + sock.send(bytes(256 * 1024))
+        number, size = len(sent), 100 * MB
+        sent[number] = 0
+        while sent[number] < size:
+            sent[number] += sock.send(bytes(min(256 * 1024, size - sent[number])))
+        sock.close()
 
+    late, to_come = list[float](), list[int]()
     with a_remote(pour) as remote:
         run = start(a_grant(remote.port))
-        assert run.output("gate.leave_transfer", {"pouring": [HOST, remote.port]}) > 0
-        before = sorted(sent.values())
-        assert run.records == []  # both are open
-        wait_for(lambda: sorted(sent.values())[1] > before[1] + 2**20, "the download goes on")
-        stalled, transferred = sorted(sent.values())
-        assert stalled < transferred
-        run.runtime.kill()
-        run.runtime.close(5)
-        reasons = [record.reason for record in run.records]
-        assert reasons == [ConnectionReason.RUN_ENDED] * 2
+        for _ in range(3):
+            returned_at = run.output("gate.leave_transfer", {"pouring": [HOST, remote.port]})
+            late.append(time.monotonic() - returned_at)
+            to_come.append(100 * MB - max(list(sent.values())[-2:]))
+            assert run.output("gate.wait_for_transfer") == 100 * MB
+    assert min(late) < 0.05
+    assert max(to_come) > 50 * MB  # it was still under way
+    both = {
+        ConnectionReason.CLOSED,
+        ConnectionReason.RESET,
+    }  # one is closed with bytes that nobody has read
+    assert {record.reason for record in run.closed()} == both
 
 
 def test_a_connection_that_is_given_up_leaves_room_for_others(start: Start) -> None:
