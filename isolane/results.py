@@ -1,5 +1,6 @@
 """The result of a step: structured, with a code from one table."""
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -54,6 +55,12 @@ RETRY_BASE_MS: Mapping[Code, int] = MappingProxyType(
         Code.RESOURCE_ERROR: 1000,
     }
 )
+
+
+def _errno_of(error: BaseException) -> str:
+    """Return the name of a system call's error, in brackets; empty for what is none."""
+    name = errno.errorcode.get(error.errno or 0) if isinstance(error, OSError) else None
+    return f" ({name})" if name else ""
 
 
 class StepError(Exception):
@@ -146,7 +153,7 @@ class StepResult:
         else:
             # The text of an unexpected exception may contain anything, secrets included.
             code, shown, trace = Code.UNKNOWN_ERROR, error, trace_of(error)
-            message = f"{type(error).__name__} in node {node}"
+            message = f"{type(error).__name__}{_errno_of(error)} in node {node}"
         cause = None if shown is None else storable(type(shown).__name__, _CAUSE_MAX)
         return cls.failed(
             step=step, attempt=attempt, code=code, message=message, cause=cause, trace=trace

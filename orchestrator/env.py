@@ -90,6 +90,7 @@ class FlowerEnv:
     user: str
     password: str
     trusted_proxies: tuple[str, ...]
+    ready_file: str
 
 
 def home(environ: Mapping[str, str]) -> Path:
@@ -180,6 +181,7 @@ def read_flower(environ: Mapping[str, str]) -> FlowerEnv:
         user=reader.text("FLOWER_USER", "admin"),
         password=reader.text("FLOWER_PASSWORD", ""),
         trusted_proxies=_networks(reader, "ISOLANE_TRUSTED_PROXIES"),
+        ready_file=reader.text("ISOLANE_READY_FILE", ""),
     )
 
 

@@ -22,6 +22,7 @@ from foundation.client_address import networks_of
 from foundation.errors import Conflict
 from foundation.failure_counts import FailureCounts
 from foundation.logs import limit_lines, log_to_stderr
+from foundation.ready_file import write_ready_file
 from orchestrator import env
 from orchestrator.broker_options import broker_options
 from orchestrator.descriptors import raise_descriptors
@@ -109,6 +110,7 @@ def serve(
     password: str,
     redis_url: str,
     trusted_proxies: Collection[str] = (),
+    ready_file: str = "",
 ) -> None:
     """Serve until stopped."""
     raise_descriptors()
@@ -141,6 +143,7 @@ def serve(
         listen(dashboard, address, port)
     except OSError as error:
         raise Conflict(f"Flower cannot listen on {address}:{port}: {error.strerror}.") from None
+    write_ready_file(ready_file)
     try:
         dashboard.start()
     except (KeyboardInterrupt, SystemExit):

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -111,10 +111,10 @@ class Stack:
         web_port, flower_port = self.ports
         names = [f"worker-{number}" for number in range(1, workers + 1)]
         self.supervisor.start(
-            _web(self.environment_of(WEB), web_port),
+            self._telling(_web(self.environment_of(WEB), web_port)),
             *(self._worker(self.environment_of(WORKER), name) for name in names),
-            self._provisioner(self.environment_of(PROVISIONER)),
-            _flower(self.environment_of(FLOWER), flower_port),
+            self._telling(_provisioner(self.environment_of(PROVISIONER))),
+            self._telling(_flower(self.environment_of(FLOWER), flower_port)),
         )
 
     def _worker(self, environ: Mapping[str, str], name: str) -> ServerProcess:
@@ -135,17 +135,17 @@ class Stack:
             ready_timeout=READY_SECONDS,
         )
 
-    def _provisioner(self, environ: Mapping[str, str]) -> ServerProcess:
-        ready_file = self.paths.ready_file(PROVISIONER.name)
+    def _telling(self, child: ServerProcess) -> ServerProcess:
+        """Return this child, ready once it has said so itself: what answers at its port may be another program."""
+        ready_file = self.paths.ready_file(child.name)
         ready_file.unlink(missing_ok=True)
-        return ServerProcess(
-            name=PROVISIONER.name,
-            argv=(sys.executable, "-m", "orchestrator.cli", "provisioner"),
-            env={**environ, "ISOLANE_READY_FILE": str(ready_file)},
-            cwd=env.PROJECT_ROOT,
-            ready=lambda: pid_in(ready_file) == str(self.supervisor.pids[PROVISIONER.name]),
-            ready_timeout=READY_SECONDS,
-        )
+
+        def is_ready() -> bool:
+            has_told = pid_in(ready_file) == str(self.supervisor.pids[child.name])
+            return has_told and (child.ready is None or child.ready())
+
+        environ = {**(child.env or {}), "ISOLANE_READY_FILE": str(ready_file)}
+        return replace(child, env=environ, ready=is_ready)
 
     def node_names(self) -> dict[str, str]:
         """Return the node names of the workers that are ready, by process: runs name their worker by node name."""
@@ -331,6 +331,16 @@ def _port(preferred: int, what: str, report: Report) -> int:
     if taken:
         report(f"port {preferred} is in use; {what} uses {port}")
     return port
+
+
+def _provisioner(environ: Mapping[str, str]) -> ServerProcess:
+    return ServerProcess(
+        name=PROVISIONER.name,
+        argv=(sys.executable, "-m", "orchestrator.cli", "provisioner"),
+        env=environ,
+        cwd=env.PROJECT_ROOT,
+        ready_timeout=READY_SECONDS,
+    )
 
 
 def _web(environ: Mapping[str, str], port: int) -> ServerProcess:

@@ -10,7 +10,6 @@ import logging
 import os
 import threading
 import time
-from pathlib import Path
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -34,6 +33,7 @@ from executions.worker.loops.periodic import Periodic
 from executions.worker.loops.reaper import end_boot
 from executions.worker.loops.sweeper import Sweeper, sweep
 from executions.worker.loops.tick import Tick
+from foundation.ready_file import write_ready_file
 from resources.runtimes.base import RuntimeStartError
 from resources.runtimes.faults import reported
 from tenants.scope import close_kept_connections, platform_scope
@@ -83,9 +83,7 @@ class WorkerProcess:
             )
         boot.renewed(asked_at)
         self._start_loops()
-        if settings.ENV.ready_file:
-            ready = f"{os.getpid()} {boot.node_name}"
-            Path(settings.ENV.ready_file).write_text(ready, encoding="utf-8")
+        write_ready_file(settings.ENV.ready_file, boot.node_name)
         logger.info("worker placeable", extra={"event": "WORKER_READY", "worker": boot.node_name})
 
     def _start_loops(self) -> None:

@@ -187,7 +187,12 @@ class GateConnection:
     @property
     def has_left(self) -> bool:
         """Say whether the other side reset it after it had ended its direction: it wanted no more."""
-        return self._peer_has_ended and self._reset_is_received and not self._was_reset_here
+        return self._peer_has_ended and self.was_reset_by_peer
+
+    @property
+    def was_reset_by_peer(self) -> bool:
+        """Say whether the other side reset it, and this one only answered."""
+        return self._reset_is_received and not self._was_reset_here
 
     @property
     def has_unsent(self) -> bool:

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 
+from foundation.ready_file import write_ready_file
 from orchestrator.asgi import application, refusal
 from orchestrator.web.limits import requests_at_work
 from orchestrator.web.serve import serve
@@ -13,6 +14,7 @@ def run(address: str, port: int) -> None:
         application,
         address=address,
         port=port,
+        on_listening=lambda: write_ready_file(settings.ENV.ready_file),
         session_cookie=settings.SESSION_COOKIE_NAME,
         refusal=refusal,
         at_work=requests_at_work(settings.ENV.database_pool_size),

@@ -12,6 +12,7 @@ import logging
 import socket
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -92,6 +93,7 @@ def serve(
     *,
     address: str,
     port: int,
+    on_listening: Callable[[], object],
     session_cookie: str,
     refusal: Refusal,
     at_work: int,
@@ -108,6 +110,7 @@ def serve(
         connections_per_address=connections_per_address,
     )
     listening = listen(address, port)
+    on_listening()
     _give_turns_to_the_event_loop()
     server = WebServer(application, limits, session_cookie=session_cookie, refusal=refusal)
     server.run(sockets=[listening])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from isolane.text import storable
-from resources.gate.record import SILENT, ConnectionReason, ConnectionRecord
+from resources.gate.record import ConnectionReason, ConnectionRecord
 
 # Of one placement; the others are counted. Each for itself, so that neither hides the other.
 MAX_CONNECTIONS = 200
@@ -56,14 +56,14 @@ class ConnectionLog:
         self._omitted: Counter[bool] = Counter()  # likewise
         self._omitted_bytes = (0, 0)  # sent, received
         self._same_refusals: Counter[_Refusal] = Counter()  # of those that were kept
-        self._last_silent: ConnectionRecord | None = None  # kept or not
+        self._last_faults: dict[bool, ConnectionRecord] = {}  # by `is_told`; kept or not
 
     def add(self, record: ConnectionRecord) -> None:
         """Keep a record, or count it if there are too many; its host is text of untrusted code."""
         record = replace(record, host=_shown_host(record.host))
         with self._lock:
-            if record.reason in SILENT:
-                self._last_silent = record
+            if record.is_fault:
+                self._last_faults[record.is_told] = record
             if not self._has_room_for(record):
                 self._omit(record)
                 return
@@ -72,11 +72,13 @@ class ConnectionLog:
                 self._same_refusals[_refusal(record)] += 1
             self._number(record)
 
-    def silent_since(self, moment: datetime) -> ConnectionRecord | None:
-        """Return the last refusal or end since then of which a program was not told why."""
+    def fault_since(self, moment: datetime, *, untold: bool) -> ConnectionRecord | None:
+        """Return the last refusal or fault since then; if `untold`, one whose reason its program was not told."""
         with self._lock:
-            found = self._last_silent
-        return found if found is not None and found.at >= moment else None
+            told = None if untold else self._last_faults.get(True)
+            found = (self._last_faults.get(False), told)
+        since = [record for record in found if record is not None and record.at >= moment]
+        return max(since, key=lambda record: record.at, default=None)
 
     @contextmanager
     def taken(self, *, are_last: bool = False) -> Iterator[Sequence[NumberedRecord]]:

@@ -140,7 +140,7 @@ class Gate:
             return
         oldest = time.monotonic() - most
         for dialled in list(self._dialled.values()):
-            if dialled.connection.active_at < oldest:
+            if dialled.is_open and dialled.connection.active_at < oldest:
                 _stop(dialled, ConnectionReason.IDLE)
 
     def _begin(self, channel: Channel) -> None:
@@ -279,6 +279,7 @@ class Gate:
             if not dialled.is_open:
                 dialled.connection.reset()
                 return ConnectionReason.CONNECTIONS
+            dialled.connection.active_at = time.monotonic()  # it could not be before
             connect = partial(dial, dialled.route)
             if dialled.route.broker is None:
                 await tunnel(dialled.connection, connect)
@@ -288,8 +289,7 @@ class Gate:
             reason, dialled.has_carried = ended.reason, ended.has_carried
             self._log_end(ended)
         except (OSError, EOFError):
-            left = dialled.connection.has_left
-            reason = ConnectionReason.CLOSED if left else ConnectionReason.RESET
+            reason = _reason_of_break(dialled.connection)
             if self._is_over():
                 reason = ConnectionReason.RUN_ENDED
             dialled.connection.reset()  # the run must not take what it has got for all
@@ -321,6 +321,7 @@ class Gate:
                 received=connection.sent,
                 seconds=time.monotonic() - dialled.began,
                 reason=reason,
+                has_broker=route.broker is not None,
             )
         )
 
@@ -329,6 +330,14 @@ class Gate:
             self._on_connection(record)
         except Exception:  # the connections go on
             logger.exception("a connection was not recorded", extra=self._extra("GATE_ERROR"))
+
+
+def _reason_of_break(connection: GateConnection) -> ConnectionReason:
+    """Say who has broken off a connection that did not end in order."""
+    if connection.has_left:
+        return ConnectionReason.CLOSED
+    was_run = connection.was_reset_by_peer
+    return ConnectionReason.RESET if was_run else ConnectionReason.SERVER_RESET
 
 
 def _stop(dialled: _Dialled, reason: ConnectionReason) -> None:

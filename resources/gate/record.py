@@ -10,7 +10,8 @@ class ConnectionReason(StrEnum):
 
     # Ends
     CLOSED = "closed"  # by the run or the remote server, in order
-    RESET = "reset"  # by the run or the remote server, in the middle
+    RESET = "reset"  # by the run, in the middle
+    SERVER_RESET = "server_reset"  # by the remote server, in the middle
     RUN_ENDED = "run_ended"  # open when the runtime ended
     IDLE = "idle"  # nothing was sent for too long
     BYTES = "bytes"  # the run has sent and received all that it may
@@ -33,10 +34,11 @@ REFUSALS = frozenset({
 })  # fmt: skip
 
 
-# Those that a program sees as a connection that breaks, or a name that is not there, and no more.
+# What nobody needs to be told of: the others are worth a word where a step fails.
+ORDINARY = frozenset({ConnectionReason.CLOSED, ConnectionReason.RESET, ConnectionReason.RUN_ENDED})
+# What also a broker cannot tell its program, which sees a connection that breaks or a name that is not there.
 SILENT = frozenset({
-    ConnectionReason.NOT_DECLARED, ConnectionReason.ADDRESS_REFUSED, ConnectionReason.CONNECTIONS,
-    ConnectionReason.UNREACHABLE, ConnectionReason.IDLE, ConnectionReason.BYTES,
+    ConnectionReason.NOT_DECLARED, ConnectionReason.CONNECTIONS, ConnectionReason.IDLE, ConnectionReason.BYTES,
 })  # fmt: skip
 
 
@@ -62,3 +64,14 @@ class ConnectionRecord:
     received: int = 0
     seconds: float = 0.0
     reason: ConnectionReason = ConnectionReason.CLOSED
+    has_broker: bool = False
+
+    @property
+    def is_fault(self) -> bool:
+        """Say whether it may be why a step has failed."""
+        return self.reason not in ORDINARY
+
+    @property
+    def is_told(self) -> bool:
+        """Say whether the program was told the reason, by a broker's answer."""
+        return self.has_broker and self.reason not in SILENT

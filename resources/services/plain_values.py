@@ -92,8 +92,12 @@ def _refuse_secret(path: str, name: str, value: Any) -> None:
     if value is None or isinstance(value, bool) or value == "" or (name, value) in _USES:
         return
     if name == "credentials":
-        reason = "is neither 'brokered' nor 'inside', so it is taken for a secret"
-    elif _SECRET_NAME.fullmatch(name.lower().replace("-", "_")):
+        raise SecretInConfig(
+            f"{path} is neither 'brokered' nor 'inside'; write one of them. A secret does not belong here: store it"
+            " with 'isolane secrets set NAME' and name it under secrets.",
+            field=path,
+        )
+    if _SECRET_NAME.fullmatch(name.lower().replace("-", "_")):
         reason = "is a secret by its name"
     elif isinstance(value, str) and _URL_WITH_CREDENTIALS.search(value):
         reason = "is an address with credentials in it"

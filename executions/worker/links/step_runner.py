@@ -178,13 +178,17 @@ class StepRunner:
         return attempt.finish(self._with_gate(result, began), output, run_is_over=over)
 
     def _with_gate(self, result: StepResult, began: datetime) -> StepResult:
-        """Add to a failure what the gate did during the step: its driver says only that a connection broke."""
-        record = self._context.connections.silent_since(began) if result.code else None
+        """Add to a failure what the gate did during the step, unless its message may have said so."""
+        if result.code is None:
+            return result
+        # Of an unexpected exception nothing but its class is shown.
+        has_text = result.code is not Code.UNKNOWN_ERROR
+        record = self._context.connections.fault_since(began, untold=has_text)
         if record is None:
             return result
-        told = f"At the gate: {describe_record(record)}."
-        room = MESSAGE_MAX - len(told) - 1
-        return replace(result, message=f"{result.message[:room]} {told}".strip())
+        told = f". At the gate: {describe_record(record)}."
+        message = result.message[: MESSAGE_MAX - len(told)].rstrip(" .")
+        return replace(result, message=f"{message}{told}")
 
     # --- its checkpoint
     def _checkpoint(self, outcome: AttemptOutcome) -> None:

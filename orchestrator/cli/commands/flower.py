@@ -32,4 +32,5 @@ def flower(address: str, port: int) -> None:
         password=found.password,
         redis_url=found.redis_url,
         trusted_proxies=found.trusted_proxies,
+        ready_file=found.ready_file,
     )

@@ -1,12 +1,11 @@
 """`isolane migrate` and `isolane provisioner`: processes that change schemas."""
 
-import os
 import signal
-from pathlib import Path
 
 import click
 from django.conf import settings
 
+from foundation.ready_file import write_ready_file
 from orchestrator.cli.support.parsing import plain
 from orchestrator.cli.support.platform import OwnerCommand
 from tenants.exposure import exposures
@@ -39,13 +38,7 @@ def provisioner() -> None:
 
     Any number may run: each takes tenants that no other has taken. SIGTERM ends it after the current tenant.
     """
-    ready_file = settings.ENV.ready_file
-
-    def on_ready() -> None:
-        if ready_file:
-            Path(ready_file).write_text(f"{os.getpid()} ", encoding="utf-8")
-
-    process = Provisioner(on_ready)
+    process = Provisioner(lambda: write_ready_file(settings.ENV.ready_file))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: process.stop())
     process.run()

@@ -101,7 +101,7 @@ class HttpRemote:
                 await asyncio.sleep(0)
         except _BROKEN as error:
             raise ConnectionEnded(
-                ConnectionReason.RESET,
+                ConnectionReason.SERVER_RESET,
                 f"{self._login.place} broke off an answer: {type(error).__name__}",
             ) from None
         finally:
@@ -165,7 +165,7 @@ class HttpRemote:
     def _no_answer(self, reason: str) -> HttpRefused:
         was_left = self._stream is not None and self._stream.was_left
         return HttpRefused(
-            ConnectionReason.RESET if was_left else ConnectionReason.PROTOCOL,
+            ConnectionReason.SERVER_RESET if was_left else ConnectionReason.PROTOCOL,
             502,
             f"{self._login.place} gave no answer: {reason}",
         )

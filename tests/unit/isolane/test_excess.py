@@ -80,7 +80,7 @@ def test_the_failure_names_the_limit_and_where_it_is_set() -> None:
     error = OSError(errno.ENOSPC, "secret path")
     result = failure_within(LIMITS, error, step="s", attempt=1, node="n.n")
     assert (result.code, result.cause, result.attempt) == (Code.DISK_FULL, "OSError", 1)
-    assert result.message == f"OSError in node n.n: {sentence_of(Code.DISK_FULL, LIMITS)}"
+    assert result.message == f"OSError (ENOSPC) in node n.n: {sentence_of(Code.DISK_FULL, LIMITS)}"
     assert "10 MB (disk_mb, limits of the blueprint and of the tenant's quota)" in result.message
     assert "secret" not in result.message
     assert "secret" in result.trace

@@ -1,5 +1,7 @@
 """isolane.results: codes and redaction."""
 
+import errno
+
 import pytest
 
 from isolane.results import Code, StepError, StepResult
@@ -31,6 +33,20 @@ def test_an_unexpected_error_is_redacted() -> None:
         cause="ValueError",
         trace="ValueError: password=hunter2\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (OSError(errno.ENETUNREACH, "to 10.0.0.1"), "OSError (ENETUNREACH)"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "x"), "ConnectionRefusedError (ECONNREFUSED)"),
+        (OSError("without a number"), "OSError"),
+        (OSError(70000, "of nobody"), "OSError"),
+    ],
+)
+def test_the_number_of_a_system_call_is_shown_by_its_name(error: OSError, shown: str) -> None:
+    result = StepResult.from_error(error, step="fetch", attempt=1, node="a.b")
+    assert result.message == f"{shown} in node a.b"
 
 
 def test_a_step_error_keeps_its_code_and_message_but_not_its_cause_text() -> None:

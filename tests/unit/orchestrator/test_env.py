@@ -363,7 +363,7 @@ def test_what_the_supervisor_started_looks_for_nothing_more(tmp_path: Path) -> N
     own = {"ISOLANE_HOME": str(tmp_path), "ISOLANE_EMBEDDED": "1", "REDIS_URL": "redis://own"}
     assert env.read(own).secret_key != "of the operator"
     assert env.read_flower(own) == env.FlowerEnv(
-        redis_url="redis://own", user="admin", password="", trusted_proxies=()
+        redis_url="redis://own", user="admin", password="", trusted_proxies=(), ready_file=""
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator import stack as stack_module
 from orchestrator.embedded.child import ServerProcess
 from orchestrator.embedded.paths import EmbeddedPaths
 from orchestrator.embedded.secrets import Secrets
@@ -51,7 +52,7 @@ class Starting:
     """A supervisor that starts nothing."""
 
     def __init__(self) -> None:
-        self.pids = {"worker-1": 42, "provisioner": 44}
+        self.pids = {"worker-1": 42, "provisioner": 44, "web": 44, "flower": 44}
         self.children: dict[str, ServerProcess] = {}
 
     def start(self, *children: ServerProcess) -> None:
@@ -135,19 +136,24 @@ def test_secrets_of_tenants_reach_the_workers_alone(
         assert child.env["ISOLANE_SECRETS_DIR"] == "/run/secrets"
 
 
-def test_a_provisioner_is_ready_when_it_and_not_its_predecessor_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["provisioner", "web", "flower"])
+def test_a_process_is_ready_when_it_and_not_its_predecessor_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Nor another program, which may answer at its port."""
+    monkeypatch.setattr(stack_module, "_answers", lambda _: True)
     supervisor: Any = Starting()
-    said = EmbeddedPaths(tmp_path).ready_file("provisioner")
+    said = EmbeddedPaths(tmp_path).ready_file(name)
     said.write_text("44 ")  # of another day
     stack = starting(supervisor, tmp_path)
     stack.start_processes(1)
 
-    provisioner = supervisor.children["provisioner"]
-    assert provisioner.env["ISOLANE_READY_FILE"] == str(said)
-    found = [provisioner.ready()]
+    child = supervisor.children[name]
+    assert child.env["ISOLANE_READY_FILE"] == str(said)
+    found = [child.ready()]
     for words in ("", "43 ", "44 "):
         said.write_text(words)
-        found.append(provisioner.ready())
+        found.append(child.ready())
     assert found == [False, False, False, True]
     assert stack.node_names() == {}
 

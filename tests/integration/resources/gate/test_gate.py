@@ -155,7 +155,7 @@ def test_a_server_that_breaks_off_breaks_off_the_run() -> None:
     with a_remote(break_off) as remote, a_runtime(a_route(remote.port)) as runtime:
         runtime.dial(1, b"x")
         runtime.wait_for_frame(RESET, 1)
-        runtime.wait_for_reasons(ConnectionReason.RESET)
+        runtime.wait_for_reasons(ConnectionReason.SERVER_RESET)
 
 
 def test_an_address_is_checked_at_every_connection(remote: Remote, settings: Settings) -> None:
@@ -253,6 +253,19 @@ def test_a_connection_beyond_the_limit_is_served_when_another_one_ends(
     runtime.send(GateFrame(END, 2))
     wait_for(lambda: runtime.bytes_of(5) == b"hello", "the fifth one is served")
     assert (runtime.reasons, len(remote.accepted)) == ([CLOSED], 5)
+
+
+def test_a_connection_that_waits_for_its_turn_is_not_idle(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_connections, "WAIT_SECONDS", 2.0)
+    route = a_route(remote.port)
+    with a_runtime(route, connections=1, idle_seconds=1) as runtime:
+        runtime.dial(1, b"hello")
+        runtime.dial(2, b"hello")
+        wait_for(lambda: runtime.reasons, "the first one to be idle")
+        wait_for(lambda: runtime.bytes_of(2) == b"hello", "the second one is served")
+        assert runtime.reasons == [ConnectionReason.IDLE]
 
 
 def test_a_run_carries_no_more_than_its_limit() -> None:

@@ -161,7 +161,7 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
     (
         "connection.closed", "", {**API, "sent": 1, "received": 0, "ms": 60_000, "reason": "idle"},
         ("A connection to api.example.com:443 (billing-api) ended after 1 min, since nothing was sent for as long"
-         " as its limit idle_seconds allows:"
+         " as the limit idle_seconds of blueprint or quota allows:"
         " 1 byte sent, 0 bytes received."),
     ),
     (

@@ -18,7 +18,10 @@ from resources.gate.connection_log import (
     OmittedConnections,
 )
 from resources.gate.record import ConnectionReason, ConnectionRecord
-from tests.connections import a_connection, a_refusal
+from tests.connections import NOON, a_connection, a_refusal
+
+MOMENT = timedelta(microseconds=1)
+LATER = NOON + timedelta(seconds=1)
 
 THREADS = 4
 EACH = 300
@@ -50,18 +53,41 @@ def test_what_is_added_is_taken_once_in_order_and_numbered(log: ConnectionLog) -
     assert take(log) == take(log, are_last=True) == []
 
 
-def test_the_last_one_that_says_nothing_to_its_program_is_known(log: ConnectionLog) -> None:
-    silent, told = (
-        replace(a_refusal(), reason=reason)
-        for reason in (ConnectionReason.CONNECTIONS, ConnectionReason.LOGIN)
-    )
-    assert log.silent_since(silent.at) is None
-    log.add(silent)
-    log.add(told)
-    log.add(a_connection())
+def test_the_last_fault_is_known_and_the_last_one_of_which_its_program_was_not_told(
+    log: ConnectionLog,
+) -> None:
+    untold = a_refusal(reason=ConnectionReason.CONNECTIONS, has_broker=True)
+    told = replace(a_refusal(reason=ConnectionReason.LOGIN, has_broker=True), at=LATER)
+    assert log.fault_since(untold.at, untold=False) is None
+    for record in (untold, told, replace(a_connection(), at=LATER + MOMENT)):
+        log.add(record)
     take(log)
-    assert log.silent_since(silent.at) == silent
-    assert log.silent_since(silent.at + timedelta(microseconds=1)) is None
+    assert log.fault_since(untold.at, untold=False) == told
+    assert log.fault_since(untold.at, untold=True) == untold
+    assert log.fault_since(untold.at + MOMENT, untold=False) == told
+    assert log.fault_since(untold.at + MOMENT, untold=True) is None
+    assert log.fault_since(told.at + MOMENT, untold=False) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "has_broker", "is_fault", "is_told"),
+    [
+        (ConnectionReason.CLOSED, True, False, True),
+        (ConnectionReason.RESET, False, False, False),
+        (ConnectionReason.RUN_ENDED, False, False, False),
+        (ConnectionReason.SERVER_RESET, False, True, False),
+        (ConnectionReason.UNREACHABLE, False, True, False),
+        (ConnectionReason.UNREACHABLE, True, True, True),
+        (ConnectionReason.CERTIFICATE, True, True, True),
+        (ConnectionReason.NOT_DECLARED, False, True, False),
+        (ConnectionReason.IDLE, True, True, False),
+    ],
+)
+def test_which_reasons_are_faults_and_which_a_broker_tells(
+    reason: ConnectionReason, *, has_broker: bool, is_fault: bool, is_told: bool
+) -> None:
+    record = a_connection(reason=reason, has_broker=has_broker)
+    assert (record.is_fault, record.is_told) == (is_fault, is_told)
 
 
 def test_what_was_not_written_comes_first_again_with_its_number(log: ConnectionLog) -> None:

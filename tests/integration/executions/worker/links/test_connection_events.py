@@ -7,7 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import OperationalError
+from django.utils import timezone
 
+from executions.explain.connections import REASONS
 from executions.models import ExecutionEvent
 from executions.semantics.reasons import EndReason
 from executions.states import ExecutionState
@@ -16,14 +18,15 @@ from executions.transitions.placement_end import PlacementEnd
 from executions.worker.boot import WorkerBoot
 from executions.worker.links import connection_events
 from executions.worker.links.context import OpenContext
-from executions.worker.links.runner import LinkRunner
+from executions.worker.links.runner import LinkRunner, StepFailed
 from executions.worker.loops.lease import LeaseLoop
 from executions.worker.loops.log_flush import LogFlushLoop
 from executions.worker.worker import WorkerProcess
+from isolane.results import Code
 from resources.gate.connection_log import MAX_SAME_REFUSALS
 from resources.gate.record import ConnectionReason, ConnectionRecord
 from resources.placement import Placement
-from resources.runtimes.stub import StubRuntime, succeeds
+from resources.runtimes.stub import StubRuntime, fails, succeeds
 from tenants.scope import TenantRef, tenant_scope
 from tests.connections import a_connection, a_refusal
 from tests.factories import events_of, everything_of, make_placed, run_of, start
@@ -153,6 +156,41 @@ def test_after_the_placement_nothing_is_written(
     before = everything_of(acme)
     LogFlushLoop(boot).turn()
     assert everything_of(acme) == before
+
+
+# --- in the message of a failed step
+@pytest.mark.parametrize(
+    ("reason", "has_broker", "code", "is_added"),
+    [
+        (ConnectionReason.LOGIN, True, Code.UNKNOWN_ERROR, True),
+        (ConnectionReason.LOGIN, True, Code.RESOURCE_ERROR, False),  # whose text has it
+        (ConnectionReason.CONNECTIONS, True, Code.RESOURCE_ERROR, True),
+        (ConnectionReason.UNREACHABLE, False, Code.TRANSIENT_ERROR, True),
+        (ConnectionReason.CLOSED, False, Code.UNKNOWN_ERROR, False),
+    ],
+)
+def test_a_failed_step_says_what_the_gate_did_if_nobody_else_has(
+    acme: TenantRef,
+    boot: WorkerBoot,
+    links: LinkRunner,
+    placement: Placement,
+    reason: ConnectionReason,
+    code: Code,
+    *,
+    has_broker: bool,
+    is_added: bool,
+) -> None:
+    def work() -> None:
+        fields = {"reason": reason, "has_broker": has_broker, "definition": "shop"}
+        record = replace(a_refusal("shop.example", **fields), at=timezone.now())
+        connecting(boot, placement, record)()
+
+    script(boot, work=doing(work, fails(code, "it failed.")))
+    with pytest.raises(StepFailed):
+        run_link(links, placement, "one")
+    message = run_of(acme, placement.execution_id).message
+    told = f"it failed. At the gate: A connection to shop.example:443 (shop) was refused: {REASONS[reason]}."
+    assert message == (told if is_added else "it failed.")
 
 
 # --- sensitive values

@@ -94,7 +94,7 @@ def most_delay(until: threading.Event) -> float:
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
             b"1;" + b"e" * 60_000 + b"\r\nx\r\n",
-            ConnectionReason.RESET,
+            ConnectionReason.SERVER_RESET,
         ),
     ],
     ids=["answers that are none", "chunks of extensions"],

@@ -358,7 +358,7 @@ def test_an_answer_that_breaks_off_is_not_a_short_one(
     with OddServer(authority, serve).serving() as server, opened(server.port) as broker:
         with pytest.raises(httpx.RemoteProtocolError):
             broker.client.get("/")
-        assert broker.end().reason is ConnectionReason.RESET
+        assert broker.end().reason is ConnectionReason.SERVER_RESET
 
 
 def test_a_run_that_leaves_ends_the_remote_connection(
@@ -499,7 +499,7 @@ def test_a_refused_address_is_explained_to_operators_only(https: HttpsServer, op
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (b"", ConnectionReason.RESET),
+        (b"", ConnectionReason.SERVER_RESET),
         (f"HTTP/1.1 200 OK\r\nbad header {SECRET}\r\n\r\n".encode(), ConnectionReason.PROTOCOL),
         (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", ConnectionReason.PROTOCOL),
     ],

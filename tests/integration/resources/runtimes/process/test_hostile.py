@@ -36,7 +36,7 @@ RAM = End(Code.RAM_EXCEEDED, "the run used more RAM than its limit of 96 MB (ram
 PROCESSES = End(Code.PROCESS_LIMIT, "the run started more than 32 processes and threads")
 DISK = End(Code.DISK_FULL, "the run wrote more files than its limit of 16 MB (disk_mb, ")
 DEADLINE = End(Code.TIMEOUT, "the step was ended at its deadline")
-REFUSED = End(Code.UNKNOWN_ERROR, "Error in node hostile.attack")
+REFUSED = End(Code.UNKNOWN_ERROR, " in node hostile.attack")
 PROCESSOR = End(Code.TIMEOUT, "a process used more CPU time than 0.2 cores give the run")
 ENDS = {
     "fork_bomb": DEADLINE,
