@@ -1,15 +1,22 @@
-"""h11 with patterns whose time grows with the bytes. It is imported from here alone.
+"""h11 with bounded work: few lines at once, and time that grows with the bytes. It is imported from here alone.
 
-Its own try each way to divide a row of blanks: a line of 60 kB held the interpreter for eight seconds, web's or a
-worker's. They are replaced in h11 itself, so that libraries that use it have these, too.
+It parses all lines of a head at once, and all behind a chunked body: thirty thousand hold the interpreter for ten
+milliseconds. More than LINES_MAX are refused before that. Its own patterns try each way to divide a row of blanks: a
+line of 60 kB held it for eight seconds, web's or a worker's. Both are replaced in h11 itself, so that libraries that
+use it have these, too.
 """
 
 import re
 
 import h11  # noqa: TID251 - for all others
 from h11 import _abnf, _readers  # noqa: TID251 - likewise
+from h11._receivebuffer import ReceiveBuffer, blank_line_regex  # noqa: TID251 - likewise
+from h11._util import LocalProtocolError  # noqa: TID251 - likewise
 
-__all__ = ["h11"]
+__all__ = ["LINES_MAX", "h11"]
+
+LINES_MAX = 256  # headers of a message, or behind its body
+_extract_lines = ReceiveBuffer.maybe_extract_lines
 
 
 def _possessive(pattern: str, part: str, replacement: str) -> re.Pattern[bytes]:
@@ -19,5 +26,14 @@ def _possessive(pattern: str, part: str, replacement: str) -> re.Pattern[bytes]:
     return re.compile(pattern.replace(part, replacement).encode())
 
 
+def _extract_few_lines(self: ReceiveBuffer) -> list[bytearray] | None:
+    """Extract what comes before a blank line, unless it has too many lines already."""
+    end = blank_line_regex.search(self._data, self._multiple_lines_search)
+    if self._data.count(b"\n", 0, end.start() if end else len(self._data)) > LINES_MAX:
+        raise LocalProtocolError(f"more than {LINES_MAX} lines", error_status_hint=431)
+    return _extract_lines(self)
+
+
 _readers.header_field_re = _possessive(_abnf.header_field, r":[ \t]*(", r":[ \t]*+(")
 _readers.chunk_header_re = _possessive(_abnf.chunk_header, ";.*", r";[^\r\n]*+")
+ReceiveBuffer.maybe_extract_lines = _extract_few_lines  # type: ignore[method-assign]  # h11 has no option for it

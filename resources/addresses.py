@@ -51,6 +51,7 @@ class AddressRefused(InvalidInput):
     """A definition points at an address that is not allowed."""
 
     code = "address_refused"
+    reason = ""  # for operators
 
 
 class HostUnknown(Unavailable):
@@ -144,8 +145,9 @@ def resolve(host: str, port: int, policy: AddressPolicy) -> str:
 
 
 def check_address(host: str, port: int, address: str, policy: AddressPolicy) -> None:
-    """Refuse an address that was found for this host before, if it is not allowed any more."""
-    _check(host, port, [address], policy)
+    """Refuse an address that was found for this host before, if it is not allowed any more; nothing is logged."""
+    if refused := _refused(host, port, [address], policy):
+        raise refused
 
 
 def policy_from_settings() -> AddressPolicy:
@@ -192,14 +194,27 @@ def _seen(
 
 
 def _check(host: str, port: int, found: list[str], policy: AddressPolicy) -> None:
+    if refused := _refused(host, port, found, policy):
+        place = f"{host}:{port}" if port else host
+        extra = {"event": "ADDRESS_REFUSED"}
+        logger.info("host %r refused: %s", place, refused.reason, extra=extra)
+        raise refused
+
+
+def _refused(
+    host: str, port: int, found: list[str], policy: AddressPolicy
+) -> AddressRefused | None:
     name = host.lower().rstrip(".")
     reasons = (refusal(address, port, policy) for address in found)
-    if reason := _OWN if policy.is_own_name(name, port) else next(filter(None, reasons), ""):
-        place = f"{host}:{port}" if port else host
-        logger.info("host %r refused: %s", place, reason, extra={"event": "ADDRESS_REFUSED"})
-        raise AddressRefused(
-            f"host {place!r} is not allowed for a resource: {_WAY_OUT}.", field="host"
-        )
+    reason = _OWN if policy.is_own_name(name, port) else next(filter(None, reasons), "")
+    if not reason:
+        return None
+    place = f"{host}:{port}" if port else host
+    refused = AddressRefused(
+        f"host {place!r} is not allowed for a resource: {_WAY_OUT}.", field="host"
+    )
+    refused.reason = reason
+    return refused
 
 
 def _forms(address: IpAddress) -> Iterator[IpAddress]:

@@ -13,12 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 
 from foundation.errors import IsolaneError
-from resources.addresses import check_address, policy_from_settings
+from resources.addresses import AddressRefused, check_address, policy_from_settings
 from resources.gate.plan import Route
 from resources.gate.record import ConnectionEnded, ConnectionReason
 
 CONNECT_SECONDS = 10.0
 _NO_ANSWER = f"no answer within {CONNECT_SECONDS:g} s"
+# What the kernel keeps for a remote server that does not read, or for a run: else megabytes for each connection.
+_OPTIONS = (
+    (socket.TCP_NODELAY, 1),
+    (socket.TCP_NOTSENT_LOWAT, 256 * 1024),
+    (socket.TCP_WINDOW_CLAMP, 1024 * 1024),
+)
 _checking = ThreadPoolExecutor(4, thread_name_prefix="isolane-check")  # of nobody else
 
 
@@ -41,7 +47,8 @@ async def _connected(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option, value in _OPTIONS:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
         await asyncio.get_running_loop().sock_connect(sock, (address, port))
     except BaseException:
         sock.close()
@@ -53,4 +60,5 @@ def _check(route: Route) -> None:
     try:
         check_address(route.host, route.port, route.address, policy_from_settings())
     except IsolaneError as error:
-        raise ConnectionEnded(ConnectionReason.ADDRESS_REFUSED, str(error)) from None
+        reason = f" ({error.reason})" if isinstance(error, AddressRefused) else ""
+        raise ConnectionEnded(ConnectionReason.ADDRESS_REFUSED, f"{error}{reason}") from None

@@ -277,8 +277,9 @@ class Gate:
         try:
             dialled.is_open = await self._open.enter(dialled.connection)
             if not dialled.is_open:
+                was_left = dialled.connection.is_reset  # by the run, which has not waited
                 dialled.connection.reset()
-                return ConnectionReason.CONNECTIONS
+                return ConnectionReason.RESET if was_left else ConnectionReason.CONNECTIONS
             dialled.connection.active_at = time.monotonic()  # it could not be before
             connect = partial(dial, dialled.route)
             if dialled.route.broker is None:

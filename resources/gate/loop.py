@@ -53,7 +53,10 @@ class GateLoop:
     def _sweep(self) -> None:
         self._loop.call_later(LOOK_SECONDS, self._sweep)
         for gate in list(self.gates):
-            gate.sweep()
+            try:
+                gate.sweep()
+            except Exception:
+                logger.exception("a gate was not swept", extra={"event": "GATE_ERROR"})
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from isolane.sandbox.loopback import LOOPBACK_V6
 from resources.addresses import ANY_PORT, host_and_port
 from resources.gate.brokers.base import Broker
 from resources.gate.brokers.registry import broker_of
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 
 CACHE = "cache"
 # The run cache as a run sees it where the worker logs in: where it really is, is the platform's own affair.
@@ -51,14 +51,16 @@ class GatePlan(NamedTuple):
     grants: tuple[Grant, ...]  # for the runtime
 
 
-def plan_gate(grants: Sequence[Grant]) -> GatePlan:
-    """Plan the gate for the grants of a placement; those of one definition share a route."""
+def plan_gate(grants: Sequence[Grant], share: Share) -> GatePlan:
+    """Plan the gate for the grants of a placement; those of one definition have one route.
+
+    `share`: of the tenant, for its brokers.
+    """
     routes: list[Route] = []
     numbers: dict[str, int] = {}  # of the routes, by definition
     inside: list[Grant] = []
-    turn = Turn()  # one for the run: no definition adds to its share of the threads
     for grant in grants:
-        if grant.definition not in numbers and (route := _route_of(grant, turn)) is not None:
+        if grant.definition not in numbers and (route := _route_of(grant, share)) is not None:
             numbers[grant.definition] = len(routes)
             routes.append(route)
         number = numbers.get(grant.definition)
@@ -66,12 +68,12 @@ def plan_gate(grants: Sequence[Grant]) -> GatePlan:
     return GatePlan(tuple(routes), _table(routes), tuple(inside))
 
 
-def _route_of(grant: Grant, turn: Turn) -> Route | None:
+def _route_of(grant: Grant, share: Share) -> Route | None:
     """Return where a grant leads; nowhere if it needs no connection."""
     place = _place_of(grant.type, grant.config)
     if place is None or place[1] == ANY_PORT or not grant.address:
         return None
-    broker = broker_of(grant, turn)
+    broker = broker_of(grant, share)
     is_hidden = grant.type == CACHE and broker is not None
     host, port = (_CACHE_NAME, _CACHE_PORT) if is_hidden else place
     return Route(

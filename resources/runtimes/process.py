@@ -20,6 +20,7 @@ from isolane.results import Code, StepResult
 from isolane.sandbox import landlock
 from isolane.sandbox.spec import Wall
 from isolane.text import MESSAGE_MAX
+from resources.gate.brokers.share import share_of
 from resources.gate.gate import Gate, OnConnection
 from resources.gate.plan import plan_gate
 from resources.placement import Placement
@@ -136,7 +137,7 @@ class ProcessBackend(RuntimeBackend):
         """Start a sandbox."""
         slot = self._take_slot()
         try:
-            plan = plan_gate(grants)
+            plan = plan_gate(grants, share_of(placement.tenant_id))
             ids = {
                 "execution_id": str(placement.execution_id),
                 "tenant_id": identity.tenant,

@@ -14,6 +14,8 @@ from typing import Protocol
 # Connects to the checked address of the route; raises OSError, or ConnectionEnded if that is refused.
 Connect = Callable[[], Awaitable[socket.socket]]
 
+Charge = Callable[[int], None]  # counts bytes towards the run's limit
+
 
 class RunConnection(Protocol):
     """A connection that a run has opened to the gate; what comes from it is not trusted."""

@@ -25,9 +25,9 @@ from resources.gate.brokers.http_login import HttpLogin
 from resources.gate.brokers.http_refused import HttpRefused
 from resources.gate.brokers.http_remote import HttpRemote
 from resources.gate.brokers.relay import relay
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import opened
 from resources.gate.brokers.tls_handshake import TlsClient
-from resources.gate.brokers.turn import Turn
 from resources.gate.record import ConnectionEnded, ConnectionReason
 
 _TLS_RECORD = b"\x16\x03"  # of a handshake; no method of HTTP begins so
@@ -36,27 +36,28 @@ _TLS_RECORD = b"\x16\x03"  # of a handshake; no method of HTTP begins so
 class HttpBroker(Broker):
     """Serves connections to one HTTP service."""
 
-    def __init__(self, login: HttpLogin, turn: Turn) -> None:
+    def __init__(self, login: HttpLogin, share: Share) -> None:
         self._login = login
+        self._share = share
         self._tls: TlsClient | None = None
         if login.scheme == "https":
             # Loaded before there is a connection: it takes 20 ms, in which the gate could not serve others.
             self._tls = TlsClient(
-                context=_context(login.ca, http2=login.http2), host=login.host, turn=turn
+                context=_context(login.ca, http2=login.http2), host=login.host, share=share
             )
 
     async def serve(self, inside: RunConnection, connect: Connect) -> None:
         """Answer the requests of a run, one after the other, over one connection to the remote server."""
         first = await inside.read()
         if first.startswith(_TLS_RECORD):
-            async with opened(await connect(), None) as streams:
+            async with opened(await connect(), None, inside.charge) as streams:
                 await relay(BegunConnection(inside, first), *streams)
         elif first:
             await self._answer_all(BegunConnection(inside, first), connect)
 
     async def _answer_all(self, inside: RunConnection, connect: Connect) -> None:
-        client = HttpInside(inside)
-        remote = HttpRemote(self._login, self._tls, connect, inside.charge)
+        client = HttpInside(inside, self._share)
+        remote = HttpRemote(self._login, self._tls, connect, inside.charge, self._share)
         try:
             while request := await client.next_request():
                 await self._exchange(client, remote, request)

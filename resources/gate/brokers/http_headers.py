@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from foundation.linear_h11 import LINES_MAX
 from resources.gate.brokers.http_login import HttpLogin
 from resources.gate.brokers.http_refused import HttpRefused
 from resources.gate.record import ConnectionReason
@@ -9,8 +10,6 @@ from resources.gate.record import ConnectionReason
 Headers = list[tuple[bytes, bytes]]
 
 HEADERS_MAX = 32 * 1024  # bytes of a request's line and headers
-# Each line takes its time, however short it is.
-LINES_MAX = 256
 _NAMED_MAX = 1024  # characters of a Connection header
 # TRACE and TRACK would send the secret back.
 _REFUSED_METHODS = frozenset({b"CONNECT", b"TRACE", b"TRACK"})

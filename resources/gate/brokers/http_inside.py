@@ -8,26 +8,26 @@ Failure: HttpRefused for what is not HTTP; the errors of the connection.
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
 
 from foundation.linear_h11 import h11
 from resources.gate.brokers.base import RunConnection
-from resources.gate.brokers.http_headers import HEADERS_MAX, LINES_MAX, Headers
+from resources.gate.brokers.http_headers import HEADERS_MAX, Headers
 from resources.gate.brokers.http_refused import HttpRefused
+from resources.gate.brokers.share import Share
 from resources.gate.record import ConnectionReason
 
 _DRAINING = 1.0  # seconds
 _REASON_MAX = 300  # characters
-_HEAD_END = re.compile(rb"\n\r?\n")
 
 
 class HttpInside:
     """Reads requests from a run, and writes answers to it."""
 
-    def __init__(self, connection: RunConnection) -> None:
+    def __init__(self, connection: RunConnection, share: Share) -> None:
         self._connection = connection
+        self._share = share
         self._state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADERS_MAX)
         self._reading: asyncio.Task[bytes] | None = None
         self._is_whole = asyncio.Event()  # the request was read to its end
@@ -50,8 +50,7 @@ class HttpInside:
             await self._send(h11.InformationalResponse(status_code=100, headers=[]))
         while isinstance(event := await self._next_event(), h11.Data):
             yield bytes(event.data)
-            # Parts may be many and small; others in the loop have their turn.
-            await asyncio.sleep(0)
+            await self._share.turn()  # parts may be many and small
         self._is_whole.set()
 
     async def left(self) -> None:
@@ -121,10 +120,8 @@ class HttpInside:
 
     async def _next_event(self) -> h11.Event | type[h11.PAUSED]:
         try:
-            self._check_head()
             while (event := self._state.next_event()) is h11.NEED_DATA:
                 self._state.receive_data(await self._read())
-                self._check_head()
         except h11.RemoteProtocolError as error:
             reason = f"the request is not in order: {error}"[:_REASON_MAX]  # it quotes the run
             status = error.error_status_hint or 400
@@ -132,20 +129,12 @@ class HttpInside:
         assert not isinstance(event, type) or event is h11.PAUSED  # noqa: S101 - tells mypy
         return event
 
-    def _check_head(self) -> None:
-        """Refuse a head of very many lines before it is parsed."""
-        if self._state.their_state is h11.IDLE:
-            held, _ = self._state.trailing_data
-            end = _HEAD_END.search(held)
-            if held.count(b"\n", 0, end.start() if end else len(held)) > LINES_MAX:
-                answer = f"the request has more than {LINES_MAX} headers"
-                raise HttpRefused(ConnectionReason.PROTOCOL, 431, answer)
-
     async def _read(self) -> bytes:
-        # Shielded: bytes that a cancelled wait had already received would be lost.
+        # Shielded, and kept until the turn: bytes that a cancelled wait had already received would be lost.
         self._reading = self._reading or asyncio.ensure_future(self._connection.read())
-        data = await asyncio.shield(self._reading)
-        self._reading = None
+        await asyncio.shield(self._reading)
+        await self._share.turn()
+        data, self._reading = self._reading.result(), None
         return data
 
     async def _send(self, event: h11.Event) -> None:

@@ -8,17 +8,18 @@ Failure: HttpRefused before an answer, ConnectionEnded in the middle of it; neit
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import h2.exceptions
 import httpcore
 
 from foundation.linear_h11 import h11
-from resources.gate.brokers.base import Connect
+from resources.gate.brokers.base import Charge, Connect
 from resources.gate.brokers.http_headers import Headers, has_body, request_headers
 from resources.gate.brokers.http_login import HttpLogin
 from resources.gate.brokers.http_refused import HttpRefused
 from resources.gate.brokers.remote_stream import RemoteStream
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import cause
 from resources.gate.brokers.tls_handshake import TlsClient
 from resources.gate.brokers.transport import open_transport
@@ -53,9 +54,11 @@ class HttpRemote:
         login: HttpLogin,
         tls: TlsClient | None,
         connect: Connect,
-        charge: Callable[[int], None],
+        charge: Charge,
+        share: Share,
     ) -> None:
         self._charge = charge
+        self._share = share
         self.has_sent = False  # any request
         self._login = login
         self._tls = tls
@@ -97,8 +100,9 @@ class HttpRemote:
                 if self._stream:
                     self._stream.note_body(len(part))
                 yield part
-                # Parts may be many and small, and nothing else waits for them.
-                await asyncio.sleep(0)
+                await (
+                    self._share.turn()
+                )  # parts may be many and small, and nothing else waits for them
         except _BROKEN as error:
             raise ConnectionEnded(
                 ConnectionReason.SERVER_RESET,
@@ -150,9 +154,11 @@ class HttpRemote:
             raise HttpRefused(ConnectionReason.UNREACHABLE, 502, answer) from None
 
     async def _opened(self) -> RemoteStream:
-        sock, stream = await self._connect(), RemoteStream(self._charge)
+        sock, stream = await self._connect(), RemoteStream(self._charge, self._share)
         async with asyncio.timeout(_HANDSHAKE):
-            await open_transport(sock, stream, self._tls, close_seconds=_CLOSING)
+            await open_transport(
+                sock, stream, self._tls, charge=self._charge, close_seconds=_CLOSING
+            )
         return stream
 
     def _distrust(self, error: ssl.SSLCertVerificationError) -> str:

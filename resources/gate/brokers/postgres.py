@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
-from resources.gate.brokers.base import Broker, Connect, RunConnection
+from resources.gate.brokers.base import Broker, Charge, Connect, RunConnection
 from resources.gate.brokers.first_bytes import FirstBytes
 from resources.gate.brokers.postgres_login import PostgresLogin, passed_on
 from resources.gate.brokers.postgres_messages import (
@@ -27,9 +27,9 @@ from resources.gate.brokers.postgres_refusal import PostgresRefusal
 from resources.gate.brokers.postgres_remote import remote_streams
 from resources.gate.brokers.postgres_session import PostgresSession, log_in
 from resources.gate.brokers.relay import relay
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import Streams, tls_context
 from resources.gate.brokers.tls_handshake import TlsClient
-from resources.gate.brokers.turn import Turn
 from resources.gate.record import ConnectionEnded, ConnectionReason
 
 _QUESTIONS = 2  # for encryption: TLS, then GSSAPI
@@ -38,14 +38,14 @@ _QUESTIONS = 2  # for encryption: TLS, then GSSAPI
 class PostgresBroker(Broker):
     """Serves sessions and cancel requests of one resource."""
 
-    def __init__(self, login: PostgresLogin, turn: Turn) -> None:
+    def __init__(self, login: PostgresLogin, share: Share) -> None:
         self._login = login
-        self._turn = turn
+        self._share = share
         self._tls: TlsClient | None = None
         if login.proof is not None:
             # Takes 20 ms, in which the gate could not serve others.
             context = tls_context(login.proof, login.ca)
-            self._tls = TlsClient(context=context, host=login.host, turn=turn)
+            self._tls = TlsClient(context=context, host=login.host, share=share)
         self._keys: set[bytes] = set()
 
     async def serve(self, inside: RunConnection, connect: Connect) -> None:
@@ -64,7 +64,7 @@ class PostgresBroker(Broker):
         async with self._in_time(deadline, "the run has sent no startup packet"):
             first = await _wish(run)
         if isinstance(first, CancelPacket):
-            await self._cancel(first.key, connect, deadline)
+            await self._cancel(first.key, connect, inside.charge, deadline)
             inside.write_eof()  # the answer: clients wait for the end
         elif isinstance(first, StartupPacket):
             passed_on(self._login, first)  # refused before anything is connected
@@ -75,7 +75,7 @@ class PostgresBroker(Broker):
     ) -> None:
         async with contextlib.AsyncExitStack() as stack:
             async with self._in_time(deadline, f"{self._login.place} did not answer"):
-                remote = remote_streams(self._login, connect, self._tls)
+                remote = remote_streams(self._login, connect, self._tls, run.inside.charge)
                 streams = await stack.enter_async_context(remote)
                 session = await self._log_in(startup, streams)
             stack.enter_context(self._kept(session.key))
@@ -86,7 +86,7 @@ class PostgresBroker(Broker):
 
     async def _log_in(self, startup: StartupPacket, streams: Streams) -> PostgresSession:
         try:
-            return await log_in(self._login, startup, streams, self._turn)
+            return await log_in(self._login, startup, streams, self._share)
         except (OSError, EOFError):
             raise PostgresRefusal.because(
                 ConnectionReason.UNREACHABLE,
@@ -95,7 +95,7 @@ class PostgresBroker(Broker):
                 "see whether the server runs, and its log",
             ) from None
 
-    async def _cancel(self, key: bytes, connect: Connect, deadline: float) -> None:
+    async def _cancel(self, key: bytes, connect: Connect, charge: Charge, deadline: float) -> None:
         """Pass a cancel request on, for a session of this object only."""
         if key not in self._keys:
             raise ConnectionEnded(
@@ -103,7 +103,7 @@ class PostgresBroker(Broker):
             )
         async with (
             self._in_time(deadline, f"{self._login.place} did not answer"),
-            remote_streams(self._login, connect, self._tls) as (reader, writer),
+            remote_streams(self._login, connect, self._tls, charge) as (reader, writer),
         ):
             writer.write(cancel_packet(key))
             with contextlib.suppress(OSError):

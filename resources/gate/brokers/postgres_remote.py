@@ -12,7 +12,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from socket import socket
 
-from resources.gate.brokers.base import Connect
+from resources.gate.brokers.base import Charge, Connect
 from resources.gate.brokers.postgres_login import PostgresLogin
 from resources.gate.brokers.postgres_messages import error_response, tls_packet
 from resources.gate.brokers.postgres_refusal import PostgresRefusal
@@ -25,7 +25,7 @@ _WAY_OUT = "correct host and port of the definition, or see that the server runs
 
 @contextlib.asynccontextmanager
 async def remote_streams(
-    login: PostgresLogin, connect: Connect, tls: TlsClient | None
+    login: PostgresLogin, connect: Connect, tls: TlsClient | None, charge: Charge
 ) -> AsyncIterator[Streams]:
     """Yield the streams to the server of a login, with `tls` if there is one and the server agrees."""
     async with contextlib.AsyncExitStack() as stack:
@@ -36,7 +36,9 @@ async def remote_streams(
             except BaseException:
                 connected.close()
                 raise
-            streams = await stack.enter_async_context(opened(connected, tls if has_tls else None))
+            streams = await stack.enter_async_context(
+                opened(connected, tls if has_tls else None, charge)
+            )
         yield streams
 
 

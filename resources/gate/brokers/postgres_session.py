@@ -1,7 +1,7 @@
 """The login at a PostgreSQL server over open streams, until the session is ready.
 
 Timing: a few round trips; the caller bounds them.
-Model: asyncio; hashing has its turn in a thread, where a server that asks for much delays logins only.
+Model: asyncio; hashing is done in a thread, where a server that asks for much delays logins of its tenant only.
 Guarantee: the password goes to this server alone, and never in clear to one that has not proved its name.
 Failure: PostgresRefusal, by the server or for its messages; OSError and EOFError if the connection breaks.
 """
@@ -20,8 +20,8 @@ from resources.gate.brokers.postgres_messages import (
     startup_packet,
 )
 from resources.gate.brokers.postgres_refusal import PostgresRefusal
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import Streams
-from resources.gate.brokers.turn import Turn
 from resources.gate.record import ConnectionReason
 
 _MESSAGE_MAX = 64 * 1024  # bytes of one message during a login
@@ -40,15 +40,15 @@ class PostgresSession:
 
 
 async def log_in(
-    login: PostgresLogin, startup: StartupPacket, streams: Streams, turn: Turn
+    login: PostgresLogin, startup: StartupPacket, streams: Streams, share: Share
 ) -> PostgresSession:
     """Begin the session that the run asks for, as the login's user in its database.
 
-    Logins with the same `turn` hash one after the other, so that one run does not take all threads.
+    Logins with the same `share` hash one after the other, so that one tenant does not take all threads.
     """
     reader, writer = streams
     writer.write(startup_packet(startup.minor, passed_on(login, startup)))
-    minor = await _authenticate(login, streams, turn)
+    minor = await _authenticate(login, streams, share)
     greeting = bytearray()
     unknown = unknown_options(startup)
     if minor is not None or unknown:
@@ -58,7 +58,7 @@ async def log_in(
     for _ in range(_MESSAGES_MAX):
         if len(greeting) > _GREETING_MAX:
             break
-        kind, body = await _message(login, reader)
+        kind, body = await _message(login, reader, share)
         if kind == b"E":
             raise PostgresRefusal.by_server(login.place, body)
         greeting += message(kind, body)
@@ -69,14 +69,14 @@ async def log_in(
     raise _foreign(login)
 
 
-async def _authenticate(login: PostgresLogin, streams: Streams, turn: Turn) -> int | None:
+async def _authenticate(login: PostgresLogin, streams: Streams, share: Share) -> int | None:
     """Answer until the server lets the user in; return the minor version of the protocol, if it named one."""
     reader, writer = streams
     authentication = Authentication(login, _certificate(writer))
     minor = None
     for _ in range(_QUESTIONS_MAX):
         await writer.drain()
-        kind, body = await _message(login, reader)
+        kind, body = await _message(login, reader, share)
         if kind == b"E":
             raise PostgresRefusal.by_server(login.place, body)
         if kind == b"v" and len(body) >= 4:
@@ -86,7 +86,7 @@ async def _authenticate(login: PostgresLogin, streams: Streams, turn: Turn) -> i
             return minor
         elif kind == b"R" and len(body) >= 4:
             request = int.from_bytes(body[:4], "big")
-            writer.write(await turn.take(partial(authentication.answer, request, body[4:])))
+            writer.write(await share.in_thread(partial(authentication.answer, request, body[4:])))
         else:
             break
     raise _foreign(login)
@@ -97,8 +97,10 @@ def _certificate(writer: asyncio.StreamWriter) -> bytes:
     return (tls.getpeercert(binary_form=True) if tls else None) or b""
 
 
-async def _message(login: PostgresLogin, reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    await asyncio.sleep(0)  # many may be here already: others in the loop have their turn
+async def _message(
+    login: PostgresLogin, reader: asyncio.StreamReader, share: Share
+) -> tuple[bytes, bytes]:
+    await share.turn()  # many may be here already
     head = await reader.readexactly(5)
     length = int.from_bytes(head[1:], "big") - 4
     if not 0 <= length <= _MESSAGE_MAX:

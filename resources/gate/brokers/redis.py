@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from isolane.protocol import Grant
 from isolane.providers.cache import SECONDS, IssuedConfig
 from isolane.shapes import build
-from resources.gate.brokers.base import Broker, Connect, RunConnection
+from resources.gate.brokers.base import Broker, Charge, Connect, RunConnection
 from resources.gate.brokers.relay import relay
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import Proof, Streams, cause, opened, tls_context
 from resources.gate.brokers.tls_handshake import TlsClient
-from resources.gate.brokers.turn import Turn
 from resources.gate.record import ConnectionEnded, ConnectionReason
 
 _SHOWN_MOST = 8  # characters of a password, of which a quotation may be cut
@@ -66,13 +66,13 @@ class RedisRefusal(ConnectionEnded):
 class RedisBroker(Broker):
     """Serves the connections of one run cache."""
 
-    def __init__(self, login: RedisLogin, turn: Turn) -> None:
+    def __init__(self, login: RedisLogin, share: Share) -> None:
         self._login = login
         self._tls: TlsClient | None = None
         if login.tls:
             # Takes 20 ms, in which the gate could not serve others.
             context = tls_context(Proof.NAME, login.ca)
-            self._tls = TlsClient(context=context, host=login.host, turn=turn)
+            self._tls = TlsClient(context=context, host=login.host, share=share)
 
     async def serve(self, inside: RunConnection, connect: Connect) -> None:
         """Log in and relay."""
@@ -80,7 +80,9 @@ class RedisBroker(Broker):
             try:
                 with _refusals(self._login):
                     async with asyncio.timeout(SECONDS):
-                        streams = await stack.enter_async_context(self._streams(connect))
+                        streams = await stack.enter_async_context(
+                            self._streams(connect, inside.charge)
+                        )
                         await _log_in(self._login, streams)
             except RedisRefusal as refusal:
                 with contextlib.suppress(ConnectionResetError):
@@ -90,8 +92,8 @@ class RedisBroker(Broker):
             await relay(inside, *streams)
 
     @contextlib.asynccontextmanager
-    async def _streams(self, connect: Connect) -> AsyncIterator[Streams]:
-        async with opened(await connect(), self._tls) as streams:
+    async def _streams(self, connect: Connect, charge: Charge) -> AsyncIterator[Streams]:
+        async with opened(await connect(), self._tls, charge) as streams:
             yield streams
 
 

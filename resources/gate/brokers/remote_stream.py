@@ -5,18 +5,19 @@ in small pieces, and given up in the end.
 
 Timing: reading and writing wait for the remote server, closing a second at most.
 Model: async, with asyncio; httpcore's timeouts are not used, the gate has its own.
-Guarantee: 64 KiB and one packet are read ahead at most; others have a turn before each piece; all is charged.
+Guarantee: 64 KiB and one packet are read ahead at most; each piece has a turn of the tenant's; all is charged.
 Failure: httpcore's ReadError and WriteError.
 """
 
 import asyncio
 import ssl
-from collections.abc import Callable
 from typing import Any
 
 import httpcore
 
-from resources.gate.brokers.answer_heads import AnswerHeads, FramedHeads, PlainHeads
+from resources.gate.brokers.answer_heads import FramedHeads
+from resources.gate.brokers.base import Charge
+from resources.gate.brokers.share import Share
 
 BUFFER_MAX = 64 * 1024
 _READ = 32 * 1024  # bytes at once
@@ -30,10 +31,10 @@ _PER_FRAME = 128  # bytes of memory, for one of HTTP/2 that waits to be looked a
 class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     """Keeps what has come until it is read."""
 
-    def __init__(self, charge: Callable[[int], None]) -> None:
-        """`charge` counts bytes towards the run's limit."""
+    def __init__(self, charge: Charge, share: Share) -> None:
         self._charge = charge
-        self._heads: AnswerHeads = PlainHeads()
+        self._share = share
+        self._heads: FramedHeads | None = None  # in HTTP/2
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._error: Exception | None = None
@@ -91,8 +92,6 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     def begin_answer(self) -> None:
         """Note that what is read next belongs to another answer."""
         self._overhead = 0
-        if self.protocol != "h2":
-            self._heads = PlainHeads()
 
     def note_body(self, size: int) -> None:
         """Note that so many bytes of what was read are a piece of a body."""
@@ -109,19 +108,16 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return some bytes, none at the end."""
         self.charge_overhead()
-        await asyncio.sleep(0)
         while not self._buffer and not self.has_ended:
             self._came.clear()
             await self._came.wait()
+        await self._share.turn()
         if not self._buffer and self._error:
             raise httpcore.ReadError(str(self._error))
         size = min(max_bytes, self._read_most)
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
-        frames = self._heads.frames
-        is_short = self._heads.accept(data)
-        beside = _PER_FRAME * (self._heads.frames - frames)
-        self._overhead = max(self._overhead, 0) + len(data) + beside
+        is_short = self._weigh(data)
         self._uncharged += len(data)
         self._read_most = _READ_SMALL
         if self._overhead > OVERHEAD_MAX or not is_short:
@@ -129,6 +125,16 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         if len(self._buffer) <= BUFFER_MAX and not self.has_ended:
             self._connected.resume_reading()
         return data
+
+    def _weigh(self, data: bytes) -> bool:
+        """Add to what has come beside the body, and say whether all blocks of headers are short."""
+        self._overhead = max(self._overhead, 0) + len(data)
+        if self._heads is None:
+            return True
+        frames = self._heads.frames
+        is_short = self._heads.accept(data)
+        self._overhead += _PER_FRAME * (self._heads.frames - frames)
+        return is_short
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Write the bytes, waiting while the remote server does not read."""

@@ -17,6 +17,7 @@ from socket import socket
 
 import certifi
 
+from resources.gate.brokers.base import Charge
 from resources.gate.brokers.relay import PIECE
 from resources.gate.brokers.tls_handshake import TlsClient
 from resources.gate.brokers.transport import open_transport
@@ -45,9 +46,11 @@ def tls_context(proof: Proof, ca: str) -> ssl.SSLContext:
 
 
 @contextlib.asynccontextmanager
-async def opened(connected: socket, tls: TlsClient | None) -> AsyncIterator[Streams]:
+async def opened(
+    connected: socket, tls: TlsClient | None, charge: Charge
+) -> AsyncIterator[Streams]:
     """Yield the streams of a connected socket, which belongs to this block from now on."""
-    streams = await _open(connected, tls)
+    streams = await _open(connected, tls, charge)
     _, writer = streams
     try:
         yield streams
@@ -58,11 +61,13 @@ async def opened(connected: socket, tls: TlsClient | None) -> AsyncIterator[Stre
         await _close(writer)
 
 
-async def _open(connected: socket, tls: TlsClient | None) -> Streams:
+async def _open(connected: socket, tls: TlsClient | None, charge: Charge) -> Streams:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=PIECE, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport = await open_transport(connected, protocol, tls, close_seconds=_CLOSE_SECONDS)
+    transport = await open_transport(
+        connected, protocol, tls, charge=charge, close_seconds=_CLOSE_SECONDS
+    )
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 

@@ -1,6 +1,6 @@
 """The transport of a protocol over TLS, once the handshake is done. Not asyncio's own: a server can keep that open.
 
-Timing: no call waits; others in the loop have a turn after each 64 KiB. Closing takes `close_seconds` at most.
+Timing: no call waits; each 64 KiB at most have a turn of the tenant's. Closing takes `close_seconds` at most.
 Model: asyncio; on top of a plain transport, which has the socket.
 Guarantee: bytes in order; only a server that has said so has ended; the protocol is told once that it is over.
 Failure: `connection_lost` gets the OSError, ConnectionResetError if the server did not say that it ends.
@@ -11,11 +11,14 @@ import contextlib
 import ssl
 from typing import Any
 
+from resources.gate.brokers.base import Charge
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.tls_handshake import TlsSession
 
 # With a record of 16 KiB whose end is still to come, no more than 64 KiB.
 _PIECE = 48 * 1024  # bytes of TLS that are decrypted at once
-_PIECE_SMALL = 1024  # the same behind a piece without data: changes of keys take time of their own
+_PIECE_SMALL = 1024  # the same behind a piece with little data: each record takes time of its own
+_ORDINARY = 4  # bytes of TLS for each byte of data, and fewer
 _RECORD = 16 * 1024  # bytes in a record at most
 # Of TLS itself to a server's records, over the whole connection: more than 2000 changes of its keys.
 _ANSWERS_MAX = 64 * 1024
@@ -27,9 +30,18 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """A transport to its protocol, a protocol to the plain transport."""
 
     def __init__(
-        self, session: TlsSession, protocol: asyncio.Protocol, *, close_seconds: float
+        self,
+        session: TlsSession,
+        protocol: asyncio.Protocol,
+        *,
+        share: Share,
+        charge: Charge,
+        close_seconds: float,
     ) -> None:
+        """`charge` counts bytes that have come beside the data."""
         super().__init__()
+        self._share = share
+        self._charge = charge
         self._tls, self._incoming, self._outgoing = session
         self._protocol = protocol
         self._close_seconds = close_seconds
@@ -60,7 +72,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         rest = self._received
         self._received = memoryview(b"".join((rest, data)) if rest else data)
         if not self._is_due:
-            self._take()
+            if self._share.take():
+                self._take()
+            else:
+                self._take_later()
 
     def eof_received(self) -> bool:
         """Note that nothing more comes; what has come is decrypted first."""
@@ -144,7 +159,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def _take_later(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._take)
+            self._share.call(self._take)
 
     def _take(self) -> None:
         """Hand over a piece of what has come, and the end if it is there."""
@@ -176,7 +191,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def _weigh(self, size: int, data: int) -> None:
         """Give a server up that sends much of TLS and little data, such as changes of keys that want no answer."""
-        self._piece = _PIECE if data else _PIECE_SMALL
+        self._charge(size - data)  # below zero if data has waited for the end of its record
+        self._piece = _PIECE if size <= _ORDINARY * data else _PIECE_SMALL
         self._beside = max(self._beside + size - data * _PER_BYTE, 0)
         if self._beside > _BESIDE_MAX:
             self._error = ConnectionAbortedError("the server sends too little within TLS")

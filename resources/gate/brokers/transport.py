@@ -9,20 +9,31 @@ Failure: as the handshake's.
 import asyncio
 from socket import socket
 
+from resources.gate.brokers.base import Charge
 from resources.gate.brokers.tls_handshake import TlsClient, shake_hands
 from resources.gate.brokers.tls_transport import TlsTransport
 
 
 async def open_transport(
-    connected: socket, protocol: asyncio.Protocol, tls: TlsClient | None, *, close_seconds: float
+    connected: socket,
+    protocol: asyncio.Protocol,
+    tls: TlsClient | None,
+    *,
+    charge: Charge,
+    close_seconds: float,
 ) -> asyncio.Transport:
-    """Return the transport that serves this protocol; with TLS it closes within so many seconds."""
+    """Return the transport that serves this protocol; with TLS it closes within so many seconds.
+
+    `charge` counts what TLS has beside the data that the protocol gets.
+    """
     try:
         connected.setblocking(False)  # noqa: FBT003 - it has no keyword
         if tls is None:
             return await _attached(connected, protocol)
         session = await shake_hands(connected, tls)
-        transport = TlsTransport(session, protocol, close_seconds=close_seconds)
+        transport = TlsTransport(
+            session, protocol, share=tls.share, charge=charge, close_seconds=close_seconds
+        )
         await _attached(connected, transport)
     except BaseException:
         # If asyncio had a transport already it has closed it, and the loop does not look at the descriptor any more.

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from foundation.linear_h11 import h11
+from foundation.linear_h11 import LINES_MAX, h11
 
 SIZE = 60_000
 BLANKS = b" " * SIZE
@@ -48,6 +48,37 @@ def test_no_line_takes_longer_than_its_bytes(
     with pytest.raises(h11.RemoteProtocolError):
         read(data, role=role)
     assert time.thread_time() - began < 0.5  # seconds; h11's own patterns take many
+
+
+@pytest.mark.parametrize(
+    ("before", "role"),
+    [
+        (HEAD, h11.SERVER),
+        (CHUNKED + b"2\r\nok\r\n0\r\n", h11.SERVER),
+        (ANSWER, h11.CLIENT),
+        (ANSWER + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n", h11.CLIENT),
+    ],
+    ids=["request", "request's trailers", "answer", "answer's trailers"],
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_no_more_than_some_lines_are_parsed_at_once(
+    before: bytes, role: type[h11.CLIENT] | type[h11.SERVER], *, ends: bool
+) -> None:
+    held = before.endswith((HEAD, ANSWER)) * before.removeprefix(ANSWER).count(b"\n")
+    for newline in (b"\r\n", b"\n"):
+        most = (b"a:" + newline) * (LINES_MAX - held)
+        if ends:
+            read(before + most + newline, role=role)
+        with pytest.raises(h11.RemoteProtocolError) as refused:
+            read(before + most + (b"a:" + newline) * 2 + newline * ends, role=role)
+        assert refused.value.error_status_hint == 431
+
+
+def test_a_body_may_have_any_number_of_lines() -> None:
+    length = b"Content-Length: %d\r\n\r\n" % (5 * LINES_MAX)
+    _, *data, end = read(HEAD + length + b"\n" * 5 * LINES_MAX)
+    assert sum(len(one.data) for one in data if isinstance(one, h11.Data)) == 5 * LINES_MAX
+    assert isinstance(end, h11.EndOfMessage)
 
 
 def test_values_are_read_without_the_blanks_around_them() -> None:

@@ -158,14 +158,20 @@ def test_a_server_that_breaks_off_breaks_off_the_run() -> None:
         runtime.wait_for_reasons(ConnectionReason.SERVER_RESET)
 
 
-def test_an_address_is_checked_at_every_connection(remote: Remote, settings: Settings) -> None:
+def test_an_address_is_checked_at_every_connection(
+    remote: Remote, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
     settings.RESOURCE_NETWORKS = []
+    caplog.set_level(logging.INFO)
     with a_runtime(a_route(remote.port, is_platforms=False)) as runtime:
         runtime.dial(1)
         runtime.wait_for_frame(RESET, 1)
         (record,) = runtime.wait_for_reasons(ConnectionReason.ADDRESS_REFUSED)
         assert record.is_refusal
     assert remote.accepted == []
+    (line,) = caplog.messages  # which the gate bounds
+    assert "is not allowed for a resource" in line
+    assert line.endswith("(it is a loopback address, in no network of ISOLANE_RESOURCE_NETWORKS)")
 
 
 def test_a_server_that_never_reads_keeps_nothing_of_the_worker() -> None:
@@ -253,6 +259,15 @@ def test_a_connection_beyond_the_limit_is_served_when_another_one_ends(
     runtime.send(GateFrame(END, 2))
     wait_for(lambda: runtime.bytes_of(5) == b"hello", "the fifth one is served")
     assert (runtime.reasons, len(remote.accepted)) == ([CLOSED], 5)
+
+
+def test_a_connection_that_the_run_gives_up_while_it_waits_met_no_limit(runtime: Runtime) -> None:
+    for number in range(1, 6):
+        runtime.dial(number, b"x")
+    wait_for(lambda: all(runtime.bytes_of(number) for number in range(1, 5)), "four are served")
+    runtime.send(GateFrame(RESET, 5))
+    (record,) = runtime.wait_for_reasons(ConnectionReason.RESET)
+    assert not record.is_refusal
 
 
 def test_a_connection_that_waits_for_its_turn_is_not_idle(

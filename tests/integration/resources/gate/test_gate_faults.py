@@ -16,7 +16,7 @@ from resources.gate.brokers import relay as relay_module
 from resources.gate.brokers.base import Broker
 from resources.gate.brokers.http import HttpBroker
 from resources.gate.brokers.http_login import HttpLogin
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.record import ConnectionReason
 from tests.integration.resources.gate.remote import (
     SECONDS,
@@ -282,7 +282,7 @@ TUNNELLED = b"\x16\x03"  # the beginning of a client's own TLS
 
 def an_http_broker(port: int) -> Broker:
     login = HttpLogin(scheme="http", host="a", port=port, header="X-Key", value="s")
-    return HttpBroker(login, Turn())
+    return HttpBroker(login, Share())
 
 
 @pytest.fixture

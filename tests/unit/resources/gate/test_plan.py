@@ -12,6 +12,7 @@ from isolane.protocol import Grant
 from isolane.sandbox.loopback import LOOPBACK_V6
 from resources.gate import plan as module
 from resources.gate.brokers.base import Broker
+from resources.gate.brokers.share import Share
 from resources.gate.plan import plan_gate
 
 SECRETS = {"token": "s3cret"}
@@ -27,7 +28,7 @@ def a_grant(name: str, url: str, **changes: Any) -> Grant:
 
 def led(grants: list[Grant]) -> Mapping[tuple[str, int], str]:
     """Return the definition to which each address and port leads."""
-    plan = plan_gate(grants)
+    plan = plan_gate(grants, Share())
     found = {}
     for listener in plan.table.listeners:
         for address in listener.address:
@@ -37,7 +38,7 @@ def led(grants: list[Grant]) -> Mapping[tuple[str, int], str]:
 
 
 def test_a_definition_has_an_address_and_its_host_a_name() -> None:
-    plan = plan_gate([a_grant("api", "https://API.example.com.")])
+    plan = plan_gate([a_grant("api", "https://API.example.com.")], Share())
     (route,) = plan.routes
     assert (route.definition, route.host, route.port) == ("api", "api.example.com", 443)
     assert (route.address, route.broker, route.is_platforms) == ("203.0.113.7", None, False)
@@ -55,7 +56,7 @@ def test_grants_of_one_definition_share_a_route() -> None:
         a_grant("other", "https://b.example.com"),
         a_grant("second", "https://a.example.com", definition="d"),
     ]
-    plan = plan_gate(grants)
+    plan = plan_gate(grants, Share())
     assert [route.definition for route in plan.routes] == ["d", "other"]
     assert [grant.address for grant in plan.grants] == ["127.77.0.1", "127.77.0.2", "127.77.0.1"]
     assert [grant.name for grant in plan.grants] == ["first", "other", "second"]
@@ -80,7 +81,7 @@ def test_localhost_is_where_the_sandbox_itself_looks_for_it() -> None:
 
 @pytest.mark.parametrize("url", ["https://203.0.113.7", "https://[2001:db8::7]:8443"])
 def test_a_literal_address_has_no_name(url: str) -> None:
-    plan = plan_gate([a_grant("api", url)])
+    plan = plan_gate([a_grant("api", url)], Share())
     assert (dict(plan.table.names), len(plan.table.listeners)) == ({}, 1)
 
 
@@ -93,14 +94,14 @@ def test_a_literal_address_has_no_name(url: str) -> None:
 )
 def test_what_needs_no_connection_has_no_route(changes: dict[str, Any]) -> None:
     grant = a_grant("api", "https://a.example.com", **changes)
-    plan = plan_gate([grant])
+    plan = plan_gate([grant], Share())
     assert (plan.routes, plan.table.listeners, plan.grants) == ((), (), (grant,))
 
 
 def test_a_run_is_not_told_where_the_run_cache_is() -> None:
     config = {"host": "cache.internal", "port": 6380, "prefix": "p:", "username": "u"}
     grant = a_grant("cache", "", type="cache", config=config, address="10.0.0.9")
-    plan = plan_gate([grant])
+    plan = plan_gate([grant], Share())
     (route,) = plan.routes
     assert (route.host, route.port, route.server_port) == ("run-cache", 6379, 6380)
     assert (route.address, route.is_platforms) == ("10.0.0.9", True)
@@ -110,7 +111,7 @@ def test_a_run_is_not_told_where_the_run_cache_is() -> None:
 def test_a_run_that_logs_in_at_the_cache_itself_knows_it() -> None:
     config = {"host": "cache.internal", "port": 6380, "prefix": "p:", "credentials": "inside"}
     grant = a_grant("cache", "", type="cache", config=config, address="10.0.0.9")
-    (route,) = plan_gate([grant]).routes
+    (route,) = plan_gate([grant], Share()).routes
     assert (route.host, route.port, route.broker) == ("cache.internal", 6380, None)
 
 
@@ -121,7 +122,9 @@ def test_a_brokered_grant_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> None
 
     broker = Fake()
     monkeypatch.setattr(module, "broker_of", lambda grant, _: broker if grant.name == "b" else None)
-    plan = plan_gate([a_grant("a", "https://a.example.com"), a_grant("b", "https://b.example.com")])
+    plan = plan_gate(
+        [a_grant("a", "https://a.example.com"), a_grant("b", "https://b.example.com")], Share()
+    )
     plain, brokered = plan.grants
     assert (plain.secrets, plain.brokered) == (SECRETS, False)
     assert (brokered.secrets, brokered.brokered) == ({}, True)

@@ -19,7 +19,7 @@ from resources.gate.brokers.postgres_authentication import Authentication
 from resources.gate.brokers.postgres_login import PostgresLogin
 from resources.gate.brokers.postgres_messages import message, startup_packet
 from resources.gate.brokers.redis import RedisBroker, RedisLogin
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.loop import gate_loop
 from resources.gate.record import ConnectionReason
 from tests.integration.resources.gate.remote import (
@@ -42,7 +42,7 @@ _AT_ONCE = 10  # more than the loop's own threads
 
 def http(port: int) -> Broker:
     login = HttpLogin(scheme="http", host=HOST, port=port, header="Authorization", value="s3cret")
-    return HttpBroker(login, Turn())
+    return HttpBroker(login, Share())
 
 
 def postgres(port: int) -> Broker:
@@ -51,7 +51,7 @@ def postgres(port: int) -> Broker:
             host=HOST, port=port, user="reader", dbname="shop", password="s3cret", sslmode="disable",
             ca="", connect_timeout_s=20,
         ),
-        Turn(),
+        Share(),
     )  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def test_a_run_cache_that_quotes_the_login_tells_no_password() -> None:
 
     with a_remote(quote) as remote:
         login = RedisLogin(host=HOST, port=remote.port, username="u", password=PASSWORD, tls=False)
-        with a_runtime(a_route(remote.port, broker=RedisBroker(login, Turn()))) as runtime:
+        with a_runtime(a_route(remote.port, broker=RedisBroker(login, Share()))) as runtime:
             runtime.dial(1)
             runtime.wait_for_frame(FrameKind.END, 1)
             said = runtime.bytes_of(1)

@@ -15,7 +15,7 @@ from resources.gate.brokers.http_login import HttpLogin
 from resources.gate.brokers.postgres import PostgresBroker
 from resources.gate.brokers.postgres_login import PostgresLogin
 from resources.gate.brokers.postgres_messages import message, startup_packet
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.loop import gate_loop
 from tests.integration.resources.gate.brokers.tls_peer import TlsPeer, stale_descriptors
 from tests.integration.resources.gate.remote import (
@@ -34,22 +34,22 @@ STARTUP = startup_packet(0, ((b"user", b"reader"), (b"database", b"shop")))
 READY = message(b"R", bytes(4)) + message(b"Z", b"I")
 
 
-def http(port: int, ca: str, turn: Turn) -> Broker:
+def http(port: int, ca: str, share: Share) -> Broker:
     return HttpBroker(
         HttpLogin(
             scheme="https", host=HOST, port=port, header="Authorization", value="s3cret", ca=ca
         ),
-        turn,
+        share,
     )
 
 
-def postgres(port: int, ca: str, turn: Turn) -> Broker:
+def postgres(port: int, ca: str, share: Share) -> Broker:
     return PostgresBroker(
         PostgresLogin(
             host=HOST, port=port, user="reader", dbname="shop", password="s3cret",
             sslmode="verify-full", ca=ca, connect_timeout_s=20,
         ),
-        turn,
+        share,
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_server_that_ends_and_does_not_read_keeps_nothing(
     monkeypatch.setattr(streams, "_CLOSE_SECONDS", 1.0)
     serve = Deaf(authority.issue(HOST).server_context(), is_postgres=is_postgres)
     with a_remote(serve) as remote:
-        made = (postgres if is_postgres else http)(remote.port, authority.pem, Turn())
+        made = (postgres if is_postgres else http)(remote.port, authority.pem, Share())
         with a_runtime(a_route(remote.port, host=HOST, broker=made)) as runtime:
             first = STARTUP if is_postgres else upload(remote.port)
             runtime.dial(1, first)
@@ -125,7 +125,7 @@ def test_what_comes_before_tls_is_no_answer_within_it(authority: TestAuthority) 
             pass
 
     with a_remote(serve) as remote:
-        broker = postgres(remote.port, authority.pem, Turn())
+        broker = postgres(remote.port, authority.pem, Share())
         with a_runtime(a_route(remote.port, host=HOST, broker=broker)) as runtime:
             runtime.dial(1, STARTUP)
             runtime.wait_for_frame(FrameKind.END, 1)
@@ -152,11 +152,11 @@ class Verifying:
 def test_certificates_that_take_long_hold_up_their_run_only(
     authority: TestAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verifying, turn = Verifying(monkeypatch), Turn()
+    verifying, share = Verifying(monkeypatch), Share()
     with a_remote() as remote:
         get = f"GET / HTTP/1.1\r\nHost: {HOST}:{remote.port}\r\n\r\n".encode()
         routes = [
-            a_route(remote.port, host=HOST, broker=http(remote.port, authority.pem, turn))
+            a_route(remote.port, host=HOST, broker=http(remote.port, authority.pem, share))
             for _ in range(2)
         ]
         with a_runtime(*routes) as runtime, a_runtime(a_route(remote.port)) as other:
@@ -167,7 +167,7 @@ def test_certificates_that_take_long_hold_up_their_run_only(
             wait_for(lambda: other.bytes_of(1) == b"hello", "the other run goes on", SECONDS)
             assert verifying.begun == 1  # of two definitions
             _leave(runtime, 1)
-            assert verifying.begun == 1  # the thread that nobody waits for has the turn
+            assert verifying.begun == 1  # the thread that nobody waits for has the share
             verifying.may_go_on.set()
             wait_for(lambda: verifying.begun > 1, "another handshake", SECONDS)
 

@@ -20,7 +20,7 @@ from isolane.providers.http_api import HttpApi
 from resources.gate.brokers import http
 from resources.gate.brokers.http import HttpBroker
 from resources.gate.brokers.http_login import HttpLogin, http_login
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.record import ConnectionEnded, ConnectionReason
 from tests.integration.resources.gate.brokers.broker_host import BrokerHost
 from tests.tls_certificates import TestAuthority
@@ -125,7 +125,7 @@ def opened(authority: TestAuthority) -> Open:
             address="127.0.0.1",
         )
         with BrokerHost(
-            HttpBroker(http_login(grant), Turn()), remote_port, listener
+            HttpBroker(http_login(grant), Share()), remote_port, listener
         ).serving() as host:
             found = Opened(host, port, grant)
             try:
@@ -206,7 +206,7 @@ def test_a_server_without_tls_gets_the_secret_too() -> None:
     with plain_server(serve, ended) as port:
         listener = socket.create_server(("127.0.0.1", 0))
         login = HttpLogin(scheme="http", host=HOST, port=80, header="X-Key", value=SECRET)
-        with BrokerHost(HttpBroker(login, Turn()), port, listener).serving():
+        with BrokerHost(HttpBroker(login, Share()), port, listener).serving():
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
             assert httpx.get(url, headers={"Host": HOST}).status_code == 204
     assert f"\r\nX-Key: {SECRET}\r\n".encode() in seen[0]

@@ -15,7 +15,7 @@ from isolane.gate.frames import CHUNK, FrameKind, GateFrame
 from isolane.protocol import Grant
 from resources.gate.brokers.http import HttpBroker
 from resources.gate.brokers.http_login import http_login
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.plan import Route
 from resources.gate.record import ConnectionReason
 from tests.integration.resources.gate.remote import SECONDS, Runtime, a_route, a_runtime
@@ -144,7 +144,7 @@ def test_no_request_passes_without_the_secret_or_with_one_of_the_run(
         secrets={"token": SECRET},
         address="127.0.0.1",
     )
-    broker = HttpBroker(http_login(grant), Turn())
+    broker = HttpBroker(http_login(grant), Share())
     route = a_route(server.server_port, host=HOST, broker=broker)
 
     @settings(max_examples=150, deadline=None, derandomize=True, database=None)

@@ -12,7 +12,7 @@ import pytest
 from resources.gate.brokers.postgres import PostgresBroker
 from resources.gate.brokers.postgres_login import PostgresLogin
 from resources.gate.brokers.postgres_messages import cancel_packet
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from tests.customer import Customer
 from tests.integration.resources.gate.brokers.brokered import LOOPBACK, Ports
 from tests.integration.resources.gate.brokers.conftest import PASSWORD
@@ -61,7 +61,7 @@ def entered(customer: Customer, opened: Ports) -> Entered:
     @contextlib.contextmanager
     def enter_(target: int = 0, **changes: Any) -> Iterator["psycopg.Connection[Any]"]:
         login = login_of(customer, **changes)
-        port = opened.broker(PostgresBroker(login, Turn()), target or customer.port)
+        port = opened.broker(PostgresBroker(login, Share()), target or customer.port)
         with enter(port, login) as connection:
             yield connection
 
@@ -75,7 +75,7 @@ def user_of(connection: "psycopg.Connection[Any]") -> str:
 
 def test_a_session_works_as_if_the_run_had_logged_in(customer: Customer, opened: Ports) -> None:
     login = login_of(customer)
-    port = opened.broker(PostgresBroker(login, Turn()), customer.port)
+    port = opened.broker(PostgresBroker(login, Share()), customer.port)
     with enter(
         port, login, application_name="exec_1", options="-c statement_timeout=7s", sslmode="prefer"
     ) as connection:
@@ -183,11 +183,11 @@ def test_a_cancel_request_for_another_resources_session_is_dropped(
     customer: Customer, opened: Ports
 ) -> None:
     login = login_of(customer)
-    owner = PostgresBroker(login, Turn())
+    owner = PostgresBroker(login, Share())
     with enter(opened.broker(owner, customer.port), login) as connection:
         connection.execute("SET application_name = 'foreign'")
         (key,) = owner._keys
-        other = opened.broker(PostgresBroker(login, Turn()), customer.port)
+        other = opened.broker(PostgresBroker(login, Share()), customer.port)
         with _sleeping(customer, connection, "foreign", seconds=0.5) as failed:
             with socket.create_connection((LOOPBACK, other), timeout=10) as stranger:
                 stranger.sendall(cancel_packet(key))
@@ -199,7 +199,7 @@ def test_a_cancel_request_for_another_resources_session_is_dropped(
 
 def test_a_key_is_forgotten_with_its_session(customer: Customer, opened: Ports) -> None:
     login = login_of(customer)
-    broker = PostgresBroker(login, Turn())
+    broker = PostgresBroker(login, Share())
     port = opened.broker(broker, customer.port)
     with enter(port, login):
         assert len(broker._keys) == 1
@@ -231,7 +231,7 @@ def test_a_run_that_leaves_without_a_word_leaves_no_session(
     if has_tls:
         target = opened.tls_front(authority.issue(NAME).server_context(), customer.port)
     login = login_of(customer)
-    connection = enter(opened.broker(PostgresBroker(login, Turn()), target), login)
+    connection = enter(opened.broker(PostgresBroker(login, Share()), target), login)
     pid = connection.info.backend_pid
     with socket.socket(fileno=connection.fileno()) as same:
         same.shutdown(socket.SHUT_WR)

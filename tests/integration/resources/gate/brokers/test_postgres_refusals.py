@@ -11,7 +11,7 @@ import pytest
 from resources.gate.brokers.postgres import PostgresBroker
 from resources.gate.brokers.postgres_authentication import certificate_hash
 from resources.gate.brokers.postgres_messages import message
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.record import ConnectionEnded, ConnectionReason
 from tests.customer import Customer
 from tests.integration.resources.gate.brokers.brokered import LOOPBACK, Ports
@@ -27,7 +27,7 @@ def refused(
 ) -> tuple[str, ConnectionReason]:
     """Return what the client was told, and the reason that operators see."""
     login = login_of(customer, **changes)
-    port = opened.broker(PostgresBroker(login, Turn()), target)
+    port = opened.broker(PostgresBroker(login, Share()), target)
     with pytest.raises(psycopg.OperationalError) as caught:
         enter(port, login, **run)
     ended = opened.wait_ended(1)[-1]
@@ -148,7 +148,7 @@ def test_an_address_that_is_refused_is_not_explained_to_the_run(
 ) -> None:
     login = login_of(customer)
     error = ConnectionEnded(ConnectionReason.ADDRESS_REFUSED, "10.0.0.1 is a private address")
-    port = opened.broker(PostgresBroker(login, Turn()), 1, error=error)
+    port = opened.broker(PostgresBroker(login, Share()), 1, error=error)
     with pytest.raises(psycopg.OperationalError, match="may not be connected to") as caught:
         enter(port, login)
     assert "10.0.0.1" not in str(caught.value)
@@ -161,7 +161,7 @@ def test_an_address_that_is_refused_is_not_explained_to_the_run(
     "first", [b"\x16\x03\x01\x00\xa5", b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x09\0\x02\0\0\0"]
 )
 def test_garbage_gets_an_error(customer: Customer, opened: Ports, first: bytes) -> None:
-    port = opened.broker(PostgresBroker(login_of(customer), Turn()), 1)
+    port = opened.broker(PostgresBroker(login_of(customer), Share()), 1)
     with socket.create_connection((LOOPBACK, port), timeout=10) as client:
         client.sendall(first)
         answer = client.recv(1000)
@@ -174,7 +174,7 @@ def test_garbage_gets_an_error(customer: Customer, opened: Ports, first: bytes) 
 
 
 def test_a_client_that_only_looks_is_no_refusal(customer: Customer, opened: Ports) -> None:
-    port = opened.broker(PostgresBroker(login_of(customer), Turn()), 1)
+    port = opened.broker(PostgresBroker(login_of(customer), Share()), 1)
     socket.create_connection((LOOPBACK, port), timeout=10).close()
     assert opened.wait_ended(1) == [None]
 
@@ -209,6 +209,6 @@ def test_the_login_is_bound_to_the_servers_certificate(
         writer.write(message(b"Z", b"I"))
         await reader.read()
 
-    port = opened.broker(PostgresBroker(login, Turn()), opened.after_tls_request(handle, context))
+    port = opened.broker(PostgresBroker(login, Share()), opened.after_tls_request(handle, context))
     with enter(port, login) as connection:
         assert connection.info.backend_pid == 1

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from resources.gate.brokers.redis import RedisBroker, RedisLogin
-from resources.gate.brokers.turn import Turn
+from resources.gate.brokers.share import Share
 from resources.gate.record import ConnectionEnded, ConnectionReason
 from tests.integration.resources.gate.brokers.brokered import LOOPBACK, Ports, join
 from tests.plugin import SERVERS
@@ -40,7 +40,7 @@ def tls_front(opened: Ports, authority: TestAuthority, name: str) -> int:
 
 
 def refused(opened: Ports, target: int, login: RedisLogin) -> tuple[bytes, ConnectionReason]:
-    port = opened.broker(RedisBroker(login, Turn()), target)
+    port = opened.broker(RedisBroker(login, Share()), target)
     with socket.create_connection((LOOPBACK, port), timeout=10) as client:
         told = client.makefile("rb").read()
     (ended,) = opened.wait_ended(1)
@@ -50,7 +50,7 @@ def refused(opened: Ports, target: int, login: RedisLogin) -> tuple[bytes, Conne
 
 
 def test_a_client_works_as_if_it_had_logged_in(opened: Ports) -> None:
-    port = opened.broker(RedisBroker(login_of(), Turn()), server())
+    port = opened.broker(RedisBroker(login_of(), Share()), server())
     with redis.Redis(host=LOOPBACK, port=port, protocol=2, single_connection_client=True) as client:
         assert client.set("key", b"x" * 1_000_000)
         assert client.get("key") == b"x" * 1_000_000
@@ -63,7 +63,7 @@ def test_commands_sent_at_once_are_answered_after_the_login(
 ) -> None:
     target = tls_front(opened, authority, NAME) if has_tls else server()
     login = login_of(tls=has_tls, ca=authority.pem)
-    port = opened.broker(RedisBroker(login, Turn()), target)
+    port = opened.broker(RedisBroker(login, Share()), target)
     with socket.create_connection((LOOPBACK, port), timeout=10) as client:
         client.sendall(b"PING\r\nECHO hello\r\nQUIT\r\n")
         assert client.makefile("rb").read() == b"+PONG\r\n$5\r\nhello\r\n+OK\r\n"

@@ -15,15 +15,21 @@ import pytest
 from resources.gate.brokers import streams as streams_module
 from resources.gate.brokers import tls_handshake
 from resources.gate.brokers.remote_stream import RemoteStream
+from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import opened
 from resources.gate.brokers.tls_handshake import BYTES_MAX, TlsClient, TlsSession
 from resources.gate.brokers.tls_transport import TlsTransport
 from resources.gate.brokers.transport import open_transport
-from resources.gate.brokers.turn import Turn
 from tests.integration.resources.gate.brokers.tls_peer import TlsPeer, stale_descriptors
 from tests.tls_certificates import TestAuthority
 
 HOST = "db.example.com"
+
+
+def uncounted(_: int) -> None:
+    """Count nothing."""
+
+
 MB = 1024 * 1024
 Serve = Callable[[TlsPeer], object]
 
@@ -53,7 +59,7 @@ class Ends:
     def __init__(self, authority: TestAuthority, serve: Serve, *, tickets: int = 2) -> None:
         self.ours, self._theirs = socket.socketpair()
         self.tls = TlsClient(
-            context=ssl.create_default_context(cadata=authority.pem), host=HOST, turn=Turn()
+            context=ssl.create_default_context(cadata=authority.pem), host=HOST, share=Share()
         )
         context = authority.issue(HOST).server_context()
         context.num_tickets = tickets
@@ -84,7 +90,9 @@ class Ends:
     @contextlib.asynccontextmanager
     async def transport(self, protocol: asyncio.Protocol) -> AsyncIterator[asyncio.Transport]:
         """Open the gate's end; at the end it must have gone by itself."""
-        transport = await open_transport(self.ours, protocol, self.tls, close_seconds=0.3)
+        transport = await open_transport(
+            self.ours, protocol, self.tls, charge=uncounted, close_seconds=0.3
+        )
         yield transport
         async with asyncio.timeout(5):
             while self.ours.fileno() >= 0:
@@ -125,7 +133,7 @@ def test_bytes_go_both_ways_and_the_ends_are_told(
         heard.extend(b"end" if peer.read() == b"" else b"more")
 
     async def talk(ends: Ends) -> None:
-        async with opened(ends.ours, ends.tls) as (reader, writer):
+        async with opened(ends.ours, ends.tls, uncounted) as (reader, writer):
             writer.write(sent)
             await writer.drain()
             assert await reader.read(-1) == sent
@@ -146,7 +154,7 @@ def test_the_server_is_told_of_our_end(authority: TestAuthority) -> None:
         heard.append(peer.read())
 
     async def leave(ends: Ends) -> None:
-        async with opened(ends.ours, ends.tls) as (reader, writer):
+        async with opened(ends.ours, ends.tls, uncounted) as (reader, writer):
             assert await reader.readexactly(5) == b"hello"
             writer.write(b"last")
 
@@ -166,7 +174,7 @@ def test_only_an_end_that_the_server_has_said_is_one(
         peer.sock.shutdown(socket.SHUT_WR)
 
     async def read(ends: Ends) -> None:
-        stream = RemoteStream(lambda _size: None)
+        stream = RemoteStream(lambda _size: None, Share())
         async with ends.transport(stream):
             assert await stream.read(100) == b"all or part"
             if is_said:
@@ -183,7 +191,7 @@ def test_only_an_end_that_the_server_has_said_is_one(
 
 def test_streams_break_with_a_connection_that_is_cut(authority: TestAuthority) -> None:
     async def read(ends: Ends) -> None:
-        async with opened(ends.ours, ends.tls) as (reader, _):
+        async with opened(ends.ours, ends.tls, uncounted) as (reader, _):
             with pytest.raises(ConnectionResetError):
                 await reader.read()
 
@@ -235,7 +243,7 @@ def test_a_server_waits_while_nobody_reads(authority: TestAuthority) -> None:
         peer.say_end()
 
     async def wait(ends: Ends) -> None:
-        async with opened(ends.ours, ends.tls) as (reader, _):
+        async with opened(ends.ours, ends.tls, uncounted) as (reader, _):
             before = -1
             while sent != before:
                 before = sent
@@ -286,7 +294,7 @@ def test_we_wait_while_a_server_does_not_read(
 
     async def write(ends: Ends) -> None:
         with pytest.raises(TimeoutError):
-            async with opened(ends.ours, ends.tls) as (_, writer), asyncio.timeout(0.5):
+            async with opened(ends.ours, ends.tls, uncounted) as (_, writer), asyncio.timeout(0.5):
                 while True:
                     writer.write(bytes(50_000))
                     assert writer.transport.get_write_buffer_size() < 200_000
@@ -308,7 +316,7 @@ def test_a_server_that_wants_answers_without_end_is_given_up(authority: TestAuth
         ours, theirs = socket.socketpair()
         session: Any = TlsSession(Asking(), ssl.MemoryBIO(), outgoing)  # type: ignore[arg-type]
         notes = Notes()
-        transport = TlsTransport(session, notes, close_seconds=1)
+        transport = TlsTransport(session, notes, share=Share(), charge=uncounted, close_seconds=1)
         with theirs:
             await asyncio.get_running_loop().create_connection(lambda: transport, sock=ours)
             while not notes.lost.done():
@@ -390,7 +398,7 @@ def test_a_server_that_does_not_read_cannot_keep_it_open(
 @pytest.mark.parametrize("has_unsent", [True, False])
 def test_a_stream_of_http_closes_at_once(authority: TestAuthority, has_unsent: bool) -> None:
     async def leave(ends: Ends) -> None:
-        stream = RemoteStream(lambda _size: None)
+        stream = RemoteStream(lambda _size: None, Share())
         async with ends.transport(stream):
             if has_unsent:
                 with pytest.raises(TimeoutError):
@@ -415,9 +423,9 @@ def test_a_handshake_has_few_bytes(authority: TestAuthority, tmp_path: Any) -> N
 
     async def shake(ends: Ends) -> None:
         with pytest.raises(ssl.SSLError) as raised:
-            await open_transport(ends.ours, Notes(), ends.tls, close_seconds=1)
+            await open_transport(ends.ours, Notes(), ends.tls, charge=uncounted, close_seconds=1)
         assert raised.value.reason == "EXCESSIVE_MESSAGE_SIZE"
-        assert "more than 64 KiB" in str(raised.value)
+        assert f"more than {BYTES_MAX // 1024} KiB" in str(raised.value)
 
     with Ends(authority, lambda _: None) as ends:
         ends._peer._tls.context = context
@@ -429,7 +437,7 @@ def test_a_server_that_leaves_during_the_handshake_is_an_error(
 ) -> None:
     async def shake(ends: Ends) -> None:
         with pytest.raises(ConnectionResetError, match="during the handshake"):
-            await open_transport(ends.ours, Notes(), ends.tls, close_seconds=1)
+            await open_transport(ends.ours, Notes(), ends.tls, charge=uncounted, close_seconds=1)
 
     def leave() -> None:
         peer.sock.recv(10)
@@ -447,10 +455,10 @@ def test_the_server_is_told_why_it_is_not_trusted(
 ) -> None:
     async def shake(ends: Ends) -> None:
         with pytest.raises(ssl.SSLCertVerificationError):
-            await open_transport(ends.ours, Notes(), tls, close_seconds=1)
+            await open_transport(ends.ours, Notes(), tls, charge=uncounted, close_seconds=1)
 
     context = ssl.create_default_context(cadata=other_authority.pem)
-    tls = TlsClient(context=context, host=HOST, turn=Turn())
+    tls = TlsClient(context=context, host=HOST, share=Share())
     with Ends(authority, lambda _: None) as ends:
         run(shake(ends))
     assert "UNKNOWN_CA" in str(ends.error)
@@ -468,11 +476,13 @@ def test_a_handshake_that_is_given_up_in_a_thread_leaves_nothing(
     async def give_up(ends: Ends) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await open_transport(ends.ours, Notes(), ends.tls, close_seconds=1)
+                await open_transport(
+                    ends.ours, Notes(), ends.tls, charge=uncounted, close_seconds=1
+                )
         assert is_verifying.is_set()
         assert (ends.ours.fileno(), stale_descriptors(asyncio.get_running_loop())) == (-1, [])
         may_go_on.set()
-        assert await ends.tls.turn.take(lambda: 7) == 7
+        assert await ends.tls.share.in_thread(lambda: 7) == 7
 
     before = tls_handshake._step
     monkeypatch.setattr(tls_handshake, "_step", step)
@@ -485,7 +495,9 @@ def test_an_opening_that_is_cancelled_leaves_nothing(authority: TestAuthority, t
     async def cancel() -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            opening = asyncio.create_task(open_transport(ours, Notes(), None, close_seconds=1))
+            opening = asyncio.create_task(
+                open_transport(ours, Notes(), None, charge=uncounted, close_seconds=1)
+            )
             for _ in range(turns):
                 await asyncio.sleep(0)
             if opening.cancel():

@@ -2,9 +2,9 @@
 
 import pytest
 
+from foundation.linear_h11 import LINES_MAX
 from resources.gate.brokers.http_headers import (
     HEADERS_MAX,
-    LINES_MAX,
     Headers,
     check_request,
     has_body,

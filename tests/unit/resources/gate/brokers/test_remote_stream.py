@@ -7,6 +7,7 @@ import httpcore
 import pytest
 
 from resources.gate.brokers.remote_stream import OVERHEAD_MAX, RemoteStream
+from resources.gate.brokers.share import Share
 
 DATA = 0
 
@@ -31,7 +32,7 @@ def frames(number: int, size: int) -> bytes:
 
 async def read(sent: bytes, *, body: int) -> int:
     """Read this, of which each frame has so much of a body; return how many bytes were taken."""
-    stream = RemoteStream(lambda _: None)
+    stream = RemoteStream(lambda _: None, Share())
     stream.connection_made(Transport())
     stream.data_received(sent)
     stream.eof_received()
