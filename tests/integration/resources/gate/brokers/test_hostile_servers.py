@@ -162,6 +162,30 @@ def test_a_request_of_many_headers_reaches_nothing_and_does_not_hold_up_the_loop
         assert remote.accepted == []
 
 
+TRAILED = b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + HEADERS[:30_000] + b"\r\n"
+
+
+def test_trailers_of_many_lines_are_refused_to_a_run() -> None:
+    with a_remote() as remote:
+        route = a_route(remote.port, host=HOST, broker=http(remote.port))
+        with a_runtime(route) as runtime:
+            runtime.dial(1, b"POST" + request(remote.port)[3:-2] + TRAILED)
+            runtime.wait_for_frame(FrameKind.END, 1)
+            assert runtime.bytes_of(1).startswith(b"HTTP/1.1 431")
+            runtime.send(GateFrame(FrameKind.END, 1))
+            runtime.wait_for_reasons(ConnectionReason.PROTOCOL)
+
+
+def test_trailers_of_many_lines_end_an_answer() -> None:
+    with a_flood(b"HTTP/1.1 200 OK\r\n" + TRAILED, b"x") as remote:
+        with a_runtime(a_route(remote.port, host=HOST, broker=http(remote.port))) as runtime:
+            runtime.dial(1, request(remote.port))
+            runtime.wait_for_frame(FrameKind.END, 1)
+            assert not runtime.bytes_of(1).endswith(b"0\r\n\r\n")  # it is not whole
+            runtime.send(GateFrame(FrameKind.END, 1))
+            runtime.wait_for_reasons(ConnectionReason.SERVER_RESET)
+
+
 def test_what_a_server_sends_beside_its_answers_counts_for_the_run() -> None:
     def answer(sock: socket.socket) -> None:
         while sock.recv(4096):

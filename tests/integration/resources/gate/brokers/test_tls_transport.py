@@ -304,6 +304,32 @@ def test_we_wait_while_a_server_does_not_read(
         run(write(ends))
 
 
+def test_tiny_records_are_decrypted_in_small_pieces_and_counted_whole(
+    authority: TestAuthority,
+) -> None:
+    """Each takes the loop some time, whatever it carries."""
+    records, around = 3000, 22  # bytes of a record around its data, in TLS 1.3
+    charged = list[int]()
+
+    def serve(peer: TlsPeer) -> None:
+        for _ in range(records):
+            peer.write(b"x")
+        peer.say_end()
+
+    async def read(ends: Ends) -> None:
+        notes = Notes()
+        await open_transport(ends.ours, notes, ends.tls, charge=charged.append, close_seconds=1)
+        await notes.lost
+        assert sum(notes.sizes) == records
+        assert max(notes.sizes) <= 1024 // around
+        assert (
+            records * around <= sum(charged) < records * around + 2000
+        )  # with tickets, and the end
+
+    with Ends(authority, serve) as ends:
+        run(read(ends))
+
+
 def test_a_server_that_wants_answers_without_end_is_given_up(authority: TestAuthority) -> None:
     class Asking:
         """TLS in which each record calls for an answer, as a change of keys does."""
