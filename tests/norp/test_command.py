@@ -77,25 +77,18 @@ def test_it_passes_in_tenants_of_its_own_and_leaves_none(
     assert schemas() == {"acme", "globex"}
 
 
-def test_one_level_is_tested_alone(worker: WorkerProcess, process_level: Availability) -> None:
+def test_a_tenants_database_is_tested_at_one_level_and_nothing_secret_is_printed(
+    tenants: list[TenantRef], customer: Customer, process_level: Availability
+) -> None:
     if not process_level.ok:
         give_up(f"the level process is not available: {process_level.reason}")
-    result = isolane("norp", "--level", "process", "--json")
-    assert result.returncode == 0, result.stdout + result.stderr
-    tested = [(one["test"], one["level"]) for one in json.loads(result.stdout)["tests"]]
-    assert tested == [(number, "process") for number in range(1, 6)]
-
-
-def test_a_tenants_database_is_tested_with_it_and_nothing_secret_is_printed(
-    tenants: list[TenantRef], customer: Customer
-) -> None:
-    result = isolane("norp", "--tenant", "acme", "--database", "minted", "--level", "shared")
+    result = isolane("norp", "--tenant", "acme", "--database", "minted", "--level", "process")
     assert result.returncode == 0, result.stdout + result.stderr
     assert (
-        "pass Test 2: Intra-Execution Pooling (database minted (minted), shared)" in result.stdout
+        "pass Test 2: Intra-Execution Pooling (database minted (minted), process)" in result.stdout
     )
     assert "yes Only 1 connection created (not 3)" in result.stdout
-    assert "NORP-006 at shared: compliant, 10 of 10 tests pass." in result.stdout
+    assert "NORP-006 at process: compliant, 10 of 10 tests pass." in result.stdout
     assert customer.admin.password not in result.stdout + result.stderr
     assert customer.roles("iso_") == []
     assert schemas() == {"acme", "globex"}

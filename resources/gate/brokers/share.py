@@ -1,9 +1,8 @@
 """One tenant's share of what the gates of all tenants use: the event loop, and threads for work that would hold it.
 
-Timing: in the loop until the tenant's pieces before it are done, one in each turn of the loop; in a thread likewise.
+Timing: a piece waits for the tenant's pieces before it; in the loop each has a turn of it.
 Model: asyncio; threads of its own, shared by all tenants, of which a tenant has one at a time.
-Guarantee: a tenant with many connections delays others no more than one with few; work in a thread counts until it is
-    done, also if nobody waits for it any more.
+Guarantee: many connections of a tenant delay others no more than few; abandoned work counts until it is done.
 Failure: bubble.
 """
 
@@ -21,7 +20,7 @@ R = TypeVar("R")
 
 
 class Share:
-    """What all runs of one tenant have of it together; for the loop's thread."""
+    """The share that all runs of one tenant have together; for the loop's thread."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()  # of the thread
