@@ -28,8 +28,12 @@ def _possessive(pattern: str, part: str, replacement: str) -> re.Pattern[bytes]:
 
 def _extract_few_lines(self: ReceiveBuffer) -> list[bytearray] | None:
     """Extract what comes before a blank line, unless it has too many lines already."""
-    end = blank_line_regex.search(self._data, self._multiple_lines_search)
-    if self._data.count(b"\n", 0, end.start() if end else len(self._data)) > LINES_MAX:
+    data = self._data
+    if data.startswith((b"\n", b"\r\n")):
+        return _extract_lines(self)
+    end = blank_line_regex.search(data, self._multiple_lines_search)
+    lines = data.count(b"\n", 0, end.start() if end else len(data))
+    if lines > LINES_MAX + (end is None):  # the blank line may still come
         raise LocalProtocolError(f"more than {LINES_MAX} lines", error_status_hint=431)
     return _extract_lines(self)
 

@@ -8,7 +8,7 @@ from resources.gate.record import ConnectionReason, ConnectionRecord
 
 REASONS: Mapping[str, str] = {
     ConnectionReason.CLOSED: "one side closed it",
-    ConnectionReason.RESET: "the run broke it off",
+    ConnectionReason.RESET: "it was broken off when the run had left",
     ConnectionReason.SERVER_RESET: "the remote server broke it off",
     ConnectionReason.RUN_ENDED: "the run's runtime ended",
     ConnectionReason.IDLE: "nothing was sent for as long as the limit idle_seconds of blueprint or quota allows",

@@ -195,6 +195,11 @@ class GateConnection:
         return self._reset_is_received and not self._was_reset_here
 
     @property
+    def was_ended_by_peer(self) -> bool:
+        """Say whether the other side has ended its direction or all, whatever this one did then."""
+        return self._peer_has_ended or self.was_reset_by_peer
+
+    @property
     def has_unsent(self) -> bool:
         """Say whether something waits to be sent: what was written, its end, or what is not read without credit."""
         is_due = not self._end_is_sent if self._has_ended else not self._credit

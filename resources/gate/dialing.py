@@ -19,11 +19,12 @@ from resources.gate.record import ConnectionEnded, ConnectionReason
 
 CONNECT_SECONDS = 10.0
 _NO_ANSWER = f"no answer within {CONNECT_SECONDS:g} s"
-# What the kernel keeps for a remote server that does not read, or for a run: else megabytes for each connection.
+# Bytes that the kernel keeps for a server or a run that does not read: by itself megabytes for each connection.
+_KEPT = 256 * 1024
 _OPTIONS = (
-    (socket.TCP_NODELAY, 1),
-    (socket.TCP_NOTSENT_LOWAT, 256 * 1024),
-    (socket.TCP_WINDOW_CLAMP, 1024 * 1024),
+    (socket.SOL_SOCKET, socket.SO_RCVBUF, _KEPT),
+    (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KEPT),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
 )
 _checking = ThreadPoolExecutor(4, thread_name_prefix="isolane-check")  # of nobody else
 
@@ -47,8 +48,8 @@ async def _connected(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        for option, value in _OPTIONS:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        for option in _OPTIONS:
+            sock.setsockopt(*option)
         await asyncio.get_running_loop().sock_connect(sock, (address, port))
     except BaseException:
         sock.close()

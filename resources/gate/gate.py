@@ -337,8 +337,9 @@ def _reason_of_break(connection: GateConnection) -> ConnectionReason:
     """Say who has broken off a connection that did not end in order."""
     if connection.has_left:
         return ConnectionReason.CLOSED
-    was_run = connection.was_reset_by_peer
-    return ConnectionReason.RESET if was_run else ConnectionReason.SERVER_RESET
+    # Once the run has ended, an end of the server's is no fault.
+    is_over = connection.was_ended_by_peer
+    return ConnectionReason.RESET if is_over else ConnectionReason.SERVER_RESET
 
 
 def _stop(dialled: _Dialled, reason: ConnectionReason) -> None:

@@ -10,7 +10,7 @@ class ConnectionReason(StrEnum):
 
     # Ends
     CLOSED = "closed"  # by the run or the remote server, in order
-    RESET = "reset"  # by the run, in the middle
+    RESET = "reset"  # by the run in the middle, or by the remote server once the run had ended
     SERVER_RESET = "server_reset"  # by the remote server, in the middle
     RUN_ENDED = "run_ended"  # open when the runtime ended
     IDLE = "idle"  # nothing was sent for too long
@@ -39,6 +39,7 @@ ORDINARY = frozenset({ConnectionReason.CLOSED, ConnectionReason.RESET, Connectio
 # What also a broker cannot tell its program, which sees a connection that breaks or a name that is not there.
 SILENT = frozenset({
     ConnectionReason.NOT_DECLARED, ConnectionReason.CONNECTIONS, ConnectionReason.IDLE, ConnectionReason.BYTES,
+    ConnectionReason.SERVER_RESET,
 })  # fmt: skip
 
 

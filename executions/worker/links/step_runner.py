@@ -186,9 +186,9 @@ class StepRunner:
         record = self._context.connections.fault_since(began, untold=has_text)
         if record is None:
             return result
-        told = f". At the gate: {describe_record(record)}."
-        message = result.message[: MESSAGE_MAX - len(told)].rstrip(" .")
-        return replace(result, message=f"{message}{told}")
+        told = f"At the gate: {describe_record(record)}."
+        message = result.message[: MESSAGE_MAX - len(told) - 2].rstrip(" .")
+        return replace(result, message=". ".join(filter(None, (message, told))))
 
     # --- its checkpoint
     def _checkpoint(self, outcome: AttemptOutcome) -> None:

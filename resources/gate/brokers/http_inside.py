@@ -50,7 +50,7 @@ class HttpInside:
             await self._send(h11.InformationalResponse(status_code=100, headers=[]))
         while isinstance(event := await self._next_event(), h11.Data):
             yield bytes(event.data)
-            await self._share.turn()  # parts may be many and small
+            await self._share.turns.wait()  # parts may be many and small
         self._is_whole.set()
 
     async def left(self) -> None:
@@ -133,7 +133,7 @@ class HttpInside:
         # Shielded, and kept until the turn: bytes that a cancelled wait had already received would be lost.
         self._reading = self._reading or asyncio.ensure_future(self._connection.read())
         await asyncio.shield(self._reading)
-        await self._share.turn()
+        await self._share.turns.wait()
         data, self._reading = self._reading.result(), None
         return data
 

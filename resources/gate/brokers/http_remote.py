@@ -101,7 +101,7 @@ class HttpRemote:
                     self._stream.note_body(len(part))
                 yield part
                 await (
-                    self._share.turn()
+                    self._share.turns.wait()
                 )  # parts may be many and small, and nothing else waits for them
         except _BROKEN as error:
             raise ConnectionEnded(

@@ -100,7 +100,7 @@ def _certificate(writer: asyncio.StreamWriter) -> bytes:
 async def _message(
     login: PostgresLogin, reader: asyncio.StreamReader, share: Share
 ) -> tuple[bytes, bytes]:
-    await share.turn()  # many may be here already
+    await share.turns.wait()  # many may be here already
     head = await reader.readexactly(5)
     length = int.from_bytes(head[1:], "big") - 4
     if not 0 <= length <= _MESSAGE_MAX:

@@ -111,7 +111,7 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         while not self._buffer and not self.has_ended:
             self._came.clear()
             await self._came.wait()
-        await self._share.turn()
+        await self._share.turns.wait()
         if not self._buffer and self._error:
             raise httpcore.ReadError(str(self._error))
         size = min(max_bytes, self._read_most)

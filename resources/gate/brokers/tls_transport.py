@@ -12,7 +12,7 @@ import ssl
 from typing import Any
 
 from resources.gate.brokers.base import Charge
-from resources.gate.brokers.share import Share
+from resources.gate.brokers.loop_turns import LoopTurns
 from resources.gate.brokers.tls_handshake import TlsSession
 
 # With a record of 16 KiB whose end is still to come, no more than 64 KiB.
@@ -34,13 +34,13 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         session: TlsSession,
         protocol: asyncio.Protocol,
         *,
-        share: Share,
+        turns: LoopTurns,
         charge: Charge,
         close_seconds: float,
     ) -> None:
         """`charge` counts bytes that have come beside the data."""
         super().__init__()
-        self._share = share
+        self._turns = turns
         self._charge = charge
         self._tls, self._incoming, self._outgoing = session
         self._protocol = protocol
@@ -72,10 +72,12 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         rest = self._received
         self._received = memoryview(b"".join((rest, data)) if rest else data)
         if not self._is_due:
-            if self._share.take():
+            if self._turns.take():
                 self._take()
             else:
                 self._take_later()
+        if self._is_due:
+            self._plain.pause_reading()
 
     def eof_received(self) -> bool:
         """Note that nothing more comes; what has come is decrypted first."""
@@ -136,8 +138,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def resume_reading(self) -> None:
         """Hand over what comes."""
-        self._is_paused = False
-        self._take_later()
+        if self._is_paused:
+            self._is_paused = False
+            self._take_later()
 
     def can_write_eof(self) -> bool:
         """Say that one direction cannot end alone."""
@@ -159,7 +162,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def _take_later(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._share.call(self._take)
+            self._turns.call(self._take)
 
     def _take(self) -> None:
         """Hand over a piece of what has come, and the end if it is there."""
@@ -192,7 +195,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def _weigh(self, size: int, data: int) -> None:
         """Give a server up that sends much of TLS and little data, such as changes of keys that want no answer."""
         self._charge(size - data)  # below zero if data has waited for the end of its record
-        self._piece = _PIECE if size <= _ORDINARY * data else _PIECE_SMALL
+        if size:
+            self._piece = _PIECE if size <= _ORDINARY * data else _PIECE_SMALL
         self._beside = max(self._beside + size - data * _PER_BYTE, 0)
         if self._beside > _BESIDE_MAX:
             self._error = ConnectionAbortedError("the server sends too little within TLS")

@@ -32,7 +32,7 @@ async def open_transport(
             return await _attached(connected, protocol)
         session = await shake_hands(connected, tls)
         transport = TlsTransport(
-            session, protocol, share=tls.share, charge=charge, close_seconds=close_seconds
+            session, protocol, turns=tls.share.turns, charge=charge, close_seconds=close_seconds
         )
         await _attached(connected, transport)
     except BaseException:

@@ -74,6 +74,20 @@ def test_no_more_than_some_lines_are_parsed_at_once(
         assert refused.value.error_status_hint == 431
 
 
+def test_headers_that_come_before_their_end_are_few_enough_too() -> None:
+    connection = h11.Connection(h11.SERVER)
+    for data in (HEAD + b"a:\r\n" * (LINES_MAX - 1), b"\r\n"):
+        connection.receive_data(data)
+        event = connection.next_event()
+    assert isinstance(event, h11.Request)
+    assert len(list(event.headers)) == LINES_MAX
+
+
+def test_what_follows_trailers_is_no_part_of_them() -> None:
+    *_, end = read(CHUNKED + b"0\r\n\r\n" + HEAD * LINES_MAX)
+    assert isinstance(end, h11.EndOfMessage)
+
+
 def test_a_body_may_have_any_number_of_lines() -> None:
     length = b"Content-Length: %d\r\n\r\n" % (5 * LINES_MAX)
     _, *data, end = read(HEAD + length + b"\n" * 5 * LINES_MAX)

@@ -145,7 +145,7 @@ def test_a_worker_without_descriptors_says_so(
     assert "Too many open files" in caplog.text
 
 
-def test_a_server_that_breaks_off_breaks_off_the_run() -> None:
+def test_a_server_that_breaks_off_breaks_off_the_run_and_is_named() -> None:
     def break_off(sock: socket.socket) -> None:
         sock.sendall(b"half")
         sock.recv(1)
@@ -156,6 +156,20 @@ def test_a_server_that_breaks_off_breaks_off_the_run() -> None:
         runtime.dial(1, b"x")
         runtime.wait_for_frame(RESET, 1)
         runtime.wait_for_reasons(ConnectionReason.SERVER_RESET)
+
+
+def test_once_the_run_has_ended_it_is_not_the_servers_fault() -> None:
+    def break_off(sock: socket.socket) -> None:
+        while sock.recv(100):
+            pass
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        sock.close()
+
+    with a_remote(break_off) as remote, a_runtime(a_route(remote.port)) as runtime:
+        runtime.dial(1, b"quit", ends=True)
+        runtime.wait_for_frame(RESET, 1)
+        (record,) = runtime.wait_for_reasons(ConnectionReason.RESET)
+        assert not record.is_fault
 
 
 def test_an_address_is_checked_at_every_connection(

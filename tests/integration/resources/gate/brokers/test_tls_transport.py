@@ -14,6 +14,7 @@ import pytest
 
 from resources.gate.brokers import streams as streams_module
 from resources.gate.brokers import tls_handshake
+from resources.gate.brokers.loop_turns import LoopTurns
 from resources.gate.brokers.remote_stream import RemoteStream
 from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import opened
@@ -304,6 +305,58 @@ def test_we_wait_while_a_server_does_not_read(
         run(write(ends))
 
 
+class Withheld(LoopTurns):
+    """Gives no turn until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.withheld: list[Callable[[], object]] = []
+        self._gives = False
+
+    def give(self) -> None:
+        self._gives = True
+        for action in self.withheld:
+            self.call(action)
+
+    def take(self) -> bool:
+        return self._gives and super().take()
+
+    def call(self, action: Callable[[], object]) -> None:
+        if self._gives:
+            super().call(action)
+        else:
+            self.withheld.append(action)
+
+
+def test_no_more_is_read_while_a_piece_waits_for_its_turn(authority: TestAuthority) -> None:
+    """The tenant's other connections may take all turns for a while; the rest stays with the server."""
+    sent = 0
+
+    def serve(peer: TlsPeer) -> None:
+        nonlocal sent
+        while sent < 8 * MB:
+            peer.write(bytes(10_000))
+            sent += 10_000
+        peer.say_end()
+
+    async def read(ends: Ends) -> None:
+        notes, turns = Notes(), Withheld()
+        ends.tls.share.turns = turns
+        await open_transport(ends.ours, notes, ends.tls, charge=uncounted, close_seconds=1)
+        before = -1
+        while sent != before:
+            before = sent
+            await asyncio.sleep(0.2)
+        assert (len(turns.withheld), notes.sizes) == (1, [])
+        assert sent < 3 * MB
+        turns.give()
+        await notes.lost
+        assert sum(notes.sizes) == sent
+
+    with Ends(authority, serve) as ends:
+        run(read(ends))
+
+
 def test_tiny_records_are_decrypted_in_small_pieces_and_counted_whole(
     authority: TestAuthority,
 ) -> None:
@@ -342,7 +395,9 @@ def test_a_server_that_wants_answers_without_end_is_given_up(authority: TestAuth
         ours, theirs = socket.socketpair()
         session: Any = TlsSession(Asking(), ssl.MemoryBIO(), outgoing)  # type: ignore[arg-type]
         notes = Notes()
-        transport = TlsTransport(session, notes, share=Share(), charge=uncounted, close_seconds=1)
+        transport = TlsTransport(
+            session, notes, turns=LoopTurns(), charge=uncounted, close_seconds=1
+        )
         with theirs:
             await asyncio.get_running_loop().create_connection(lambda: transport, sock=ours)
             while not notes.lost.done():

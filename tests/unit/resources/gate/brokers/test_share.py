@@ -1,4 +1,4 @@
-"""resources.gate.brokers.share: one tenant has one thread at a time, and one piece of work in a turn of the loop."""
+"""resources.gate.brokers.share: one tenant has one thread at a time, and its runs have it in turn."""
 
 import asyncio
 import threading
@@ -86,96 +86,32 @@ def test_work_that_fails_lets_the_next_one_begin() -> None:
     asyncio.run(fail())
 
 
-def test_runs_of_one_tenant_have_one_share() -> None:
-    ours, theirs = share_of(1), share_of(2)
-    assert share_of(1) is ours
-    assert share_of(2) is theirs is not ours
+def test_runs_of_one_tenant_have_its_turns_and_its_thread_together(slow: Slow) -> None:
+    async def take_three() -> None:
+        ours, theirs = [share_of(1), share_of(1)], share_of(2)
+        assert ours[0].turns is ours[1].turns is not theirs.turns
+        taking = [asyncio.create_task(one.in_thread(slow)) for one in (*ours, theirs)]
+        await reaches(slow, 2)
+        await asyncio.sleep(0.05)
+        assert slow.begun == 2  # one of each tenant
+        slow.may_end.set()
+        await asyncio.gather(*taking)
+
+    asyncio.run(take_three())
 
 
-# --- turns of the loop
-class Turns:
-    """Notes in which turn of the loop pieces of work are done."""
+def test_a_run_with_much_work_delays_another_one_of_its_tenant_by_one_piece() -> None:
+    async def take() -> list[str]:
+        busy, other = share_of(1), share_of(1)
+        done: list[str] = []
 
-    def __init__(self) -> None:
-        self.now = 0
-        self.done: list[tuple[str, int]] = []
-        self._count()
+        async def work(share: Share, name: str) -> None:
+            await share.in_thread(lambda: None)
+            done.append(name)
 
-    def _count(self) -> None:
-        self.now += 1
-        asyncio.get_running_loop().call_soon(self._count)
-
-    def note(self, name: str) -> None:
-        self.done.append((name, self.now))
-
-    async def work(self, share: Share, name: str, pieces: int = 1) -> None:
-        for _ in range(pieces):
-            await share.turn()
-            self.note(name)
-
-    def of(self, *names: str) -> list[int]:
-        return [turn for name, turn in self.done if name in names]
-
-
-def test_connections_of_one_tenant_take_turns_and_those_of_another_wait_for_none() -> None:
-    async def work() -> None:
-        turns, ours, theirs = Turns(), Share(), Share()
-        many = [turns.work(ours, f"ours {number}", 3) for number in range(20)]
-        await asyncio.gather(*many, turns.work(theirs, "theirs", 5))
-        taken = turns.of(*{name for name, _ in turns.done} - {"theirs"})
-        assert len(taken) == 60
-        # As fair as a queue, and never more than two in a turn: the one that it was given to, and who came just then.
-        assert max(map(taken.count, taken)) <= 2
-        assert {name for name, _ in turns.done[:25]} >= {f"ours {number}" for number in range(15)}
-        assert turns.of("theirs")[-1] - turns.of("theirs")[0] < 15
-
-    asyncio.run(work())
-
-
-def test_who_is_alone_waits_for_nobody_and_once_for_itself() -> None:
-    async def work() -> None:
-        turns, share = Turns(), Share()
-        await turns.work(share, "first")
-        assert turns.of("first") == [turns.now]
-        assert not share.take()
-        await turns.work(share, "second")
-        assert turns.of("second")[0] > turns.of("first")[0]
-
-    asyncio.run(work())
-
-
-def test_a_call_has_a_turn_of_its_own_and_may_ask_for_another() -> None:
-    async def work() -> None:
-        turns, share, ended = Turns(), Share(), asyncio.Event()
-
-        def call(left: int) -> None:
-            turns.note("call")
-            if left:
-                share.call(lambda: call(left - 1))
-            else:
-                ended.set()
-
-        share.call(lambda: call(5))
-        assert turns.done == []  # not at once
-        await ended.wait()
-        assert len(set(turns.of("call"))) == 6
-
-    asyncio.run(work())
-
-
-def test_who_gives_up_keeps_no_turn_and_a_call_that_fails_stops_nobody() -> None:
-    async def work() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        turns, share = Turns(), Share()
-        share.take()
-        given_up = [asyncio.ensure_future(share.turn()) for _ in range(5)]
+        many = [asyncio.create_task(work(busy, "busy")) for _ in range(50)]
         await asyncio.sleep(0)
-        share.call(lambda: 1 // 0)
-        waiting = asyncio.ensure_future(turns.work(share, "after"))
-        for one in given_up:
-            one.cancel()
-        async with asyncio.timeout(10):
-            await waiting
-        assert all(one.cancelled() or one.done() for one in given_up)
+        await asyncio.gather(work(other, "other"), *many)
+        return done
 
-    asyncio.run(work())
+    assert asyncio.run(take()).index("other") <= 2
