@@ -74,8 +74,9 @@ class Gate:
         limits: RunLimits,
         on_connection: OnConnection,
         ids: Mapping[str, object],
+        pace: FramePace | None = None,
     ) -> None:
-        """`ids`: of the run, for log lines."""
+        """`ids`: of the run, for log lines; `pace`: of its tenant, else of the run alone."""
         self.fault = ""  # in words, of a runtime that broke the protocol
         self._ids = ids
         self._plan = plan
@@ -92,7 +93,7 @@ class Gate:
         self._refused = 0
         self._logged = 0
         self._bytes_left = math.inf if limits.network_mb is None else limits.network_mb * _MB
-        self._pace = FramePace(time.monotonic())
+        self._pace = pace or FramePace(time.monotonic())
 
     @property
     def has_routes(self) -> bool:

@@ -1,7 +1,7 @@
-"""The pace at which a run's frames are read. Pure.
+"""The pace at which the frames of a tenant's runs are read. Pure.
 
 Reading a frame is the worker's processor time, however few bytes it has; what a run sends for the sake of its frames
-has to wait.
+has to wait, with the other runs of its tenant.
 """
 
 _FREE_BYTES = 1024  # a frame of so many is charged nothing
@@ -11,7 +11,7 @@ _DIAL = 20  # what a new connection costs beside its frame
 
 
 class FramePace:
-    """The frames that a run may still send at once."""
+    """The frames that the runs of a tenant may still send at once."""
 
     def __init__(self, now: float) -> None:
         self._left = float(_KEPT)

@@ -137,13 +137,14 @@ class ProcessBackend(RuntimeBackend):
         """Start a sandbox."""
         slot = self._take_slot()
         try:
-            plan = plan_gate(grants, share_of(placement.tenant_id))
+            share = share_of(placement.tenant_id)
+            plan = plan_gate(grants, share)
             ids = {
                 "execution_id": str(placement.execution_id),
                 "tenant_id": identity.tenant,
                 "epoch": placement.epoch,
             }
-            gate = Gate(plan, limits=limits, on_connection=on_connection, ids=ids)
+            gate = Gate(plan, limits=limits, on_connection=on_connection, ids=ids, pace=share.pace)
             types = {grant.type for grant in plan.grants}
             child = self._begin(limits, slot=slot, gate=gate, types=types)
         except BaseException:

@@ -19,15 +19,15 @@ class FramedHeads:
     def __init__(self) -> None:
         self.frames = 0  # that have begun
         self._head = b""  # of a frame, as far as it has come
-        self._frame_left = 0  # bytes of a frame that are still to come
+        self.frame_left = 0  # bytes of a frame that are still to come
         self._block = 0  # bytes of the block that has begun
 
     def accept(self, data: bytes) -> bool:
         """Add up the frames of each block."""
         at = 0
         while at < len(data):
-            skipped = min(self._frame_left, len(data) - at)
-            self._frame_left -= skipped
+            skipped = min(self.frame_left, len(data) - at)
+            self.frame_left -= skipped
             at += skipped
             missing = _FRAME_HEAD - len(self._head)
             self._head += data[at : at + missing]
@@ -40,10 +40,10 @@ class FramedHeads:
         """Begin a frame; say whether its block is short enough."""
         self.frames += 1
         self._head = b""
-        self._frame_left = int.from_bytes(head[:3], "big")
+        self.frame_left = int.from_bytes(head[:3], "big")
         if head[3] not in _OF_BLOCKS:
             return True
-        self._block += self._frame_left
+        self._block += self.frame_left
         is_short = self._block <= BLOCK_MAX
         if head[4] & _END_HEADERS:
             self._block = 0

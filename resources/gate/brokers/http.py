@@ -27,7 +27,7 @@ from resources.gate.brokers.http_remote import HttpRemote
 from resources.gate.brokers.relay import relay
 from resources.gate.brokers.share import Share
 from resources.gate.brokers.streams import opened
-from resources.gate.brokers.tls_handshake import TlsClient
+from resources.gate.brokers.tls_handshake import TlsClient, without_slow_ciphers
 from resources.gate.record import ConnectionEnded, ConnectionReason
 
 _TLS_RECORD = b"\x16\x03"  # of a handshake; no method of HTTP begins so
@@ -115,4 +115,4 @@ def _context(ca: str, *, http2: bool) -> ssl.SSLContext:
     context = client_context(ca)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
-    return context
+    return without_slow_ciphers(context)

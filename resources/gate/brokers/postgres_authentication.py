@@ -68,7 +68,7 @@ class Authentication:
                 f"let it offer {PLAIN}",
             )
         self._scram = ScramExchange(
-            self._login.password,
+            self._login.prepared_password,
             nonce=secrets.token_urlsafe(24),
             binding=self._binding,
             is_plus=is_plus,

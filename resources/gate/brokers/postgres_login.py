@@ -1,12 +1,14 @@
 """The login at a PostgreSQL server, from a grant; and which startup packets of a run go with it. Pure."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from isolane.protocol import Grant
 from isolane.providers.database import DatabaseConfig
 from isolane.shapes import build
 from resources.gate.brokers.postgres_messages import Parameters, StartupPacket
 from resources.gate.brokers.postgres_refusal import PostgresRefusal
+from resources.gate.brokers.postgres_scram import prepared
 from resources.gate.brokers.streams import Proof
 from resources.gate.record import ConnectionReason
 
@@ -39,6 +41,11 @@ class PostgresLogin:
     sslmode: str
     ca: str
     connect_timeout_s: int
+
+    @cached_property
+    def prepared_password(self) -> bytes:
+        """Return the password for SCRAM; made once, since it takes the interpreter some time."""
+        return prepared(self.password)
 
     @property
     def place(self) -> str:

@@ -28,8 +28,9 @@ class ScramError(ValueError):
 class ScramExchange:
     """One exchange; `binding` is the hash of the server's certificate, empty without TLS."""
 
-    def __init__(self, password: str, *, nonce: str, binding: bytes, is_plus: bool) -> None:
-        self._password = prepared(password)
+    def __init__(self, password: bytes, *, nonce: str, binding: bytes, is_plus: bool) -> None:
+        """`password`: as `prepared` returns it."""
+        self._password = password
         self._nonce = nonce
         # "y": this side could bind to the channel, and the server has not offered it.
         flag = "p=tls-server-end-point" if is_plus else ("y" if binding else "n")

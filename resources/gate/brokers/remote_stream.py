@@ -92,6 +92,7 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
     def begin_answer(self) -> None:
         """Note that what is read next belongs to another answer."""
         self._overhead = 0
+        self._read_most = _READ_SMALL
 
     def note_body(self, size: int) -> None:
         """Note that so many bytes of what was read are a piece of a body."""
@@ -114,7 +115,7 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         await self._share.turns.wait()
         if not self._buffer and self._error:
             raise httpcore.ReadError(str(self._error))
-        size = min(max_bytes, self._read_most)
+        size = min(max_bytes, self._piece())
         data = bytes(self._buffer[:size])
         del self._buffer[:size]
         is_short = self._weigh(data)
@@ -125,6 +126,12 @@ class RemoteStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         if len(self._buffer) <= BUFFER_MAX and not self.has_ended:
             self._connected.resume_reading()
         return data
+
+    def _piece(self) -> int:
+        """Return how many bytes may be parsed at once: in HTTP/2 much of one frame, and few frames."""
+        if self._heads is None:
+            return self._read_most
+        return max(_READ_SMALL, min(_READ, self._heads.frame_left))
 
     def _weigh(self, data: bytes) -> bool:
         """Add to what has come beside the body, and say whether all blocks of headers are short."""

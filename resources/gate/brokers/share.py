@@ -1,4 +1,4 @@
-"""A run's share of what the gates of all tenants use: its tenant's turns of the loop, and threads for longer work.
+"""A run's share of what the gates of all tenants use: its tenant's turns of the loop, pace of frames, threads.
 
 Timing: work in a thread waits for the run's own, then for the tenant's, then for a thread.
 Model: asyncio; threads of its own, shared by all tenants, of which a tenant has one at a time.
@@ -8,6 +8,7 @@ Failure: bubble.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from resources.gate.brokers.loop_turns import LoopTurns
+from resources.gate.pace import FramePace
 
 _threads = ThreadPoolExecutor(4, thread_name_prefix="isolane-login")
 
@@ -27,6 +29,7 @@ class TenantShare:
     def __init__(self) -> None:
         self.turns = LoopTurns()
         self.thread = asyncio.Lock()
+        self.pace = FramePace(time.monotonic())
 
 
 class Share:
@@ -37,6 +40,7 @@ class Share:
         self._tenant = tenant or TenantShare()
         self._lock = asyncio.Lock()
         self.turns = self._tenant.turns
+        self.pace = self._tenant.pace
 
     async def in_thread(self, work: Callable[[], R]) -> R:
         """Do this in a thread and return what it does."""

@@ -19,7 +19,7 @@ import certifi
 
 from resources.gate.brokers.base import Charge
 from resources.gate.brokers.relay import PIECE
-from resources.gate.brokers.tls_handshake import TlsClient
+from resources.gate.brokers.tls_handshake import TlsClient, without_slow_ciphers
 from resources.gate.brokers.transport import open_transport
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -42,7 +42,7 @@ def tls_context(proof: Proof, ca: str) -> ssl.SSLContext:
     context.check_hostname = proof is Proof.NAME
     if proof is Proof.NOTHING:
         context.verify_mode = ssl.CERT_NONE
-    return context
+    return without_slow_ciphers(context)
 
 
 @contextlib.asynccontextmanager

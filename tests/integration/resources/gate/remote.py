@@ -23,6 +23,7 @@ from isolane.gate.routes import RouteTable
 from isolane.limits import RunLimits
 from resources.gate.brokers.base import Broker
 from resources.gate.gate import Gate
+from resources.gate.pace import FramePace
 from resources.gate.plan import GatePlan, Route
 from resources.gate.record import ConnectionReason, ConnectionRecord
 from tests.waiting import wait_for
@@ -121,7 +122,7 @@ def a_route(port: int, *, host: str = "api.example.com", **changes: Any) -> Rout
 class Runtime:
     """The far end, in the test's hands, of a real gate."""
 
-    def __init__(self, *routes: Route, **limits: int) -> None:
+    def __init__(self, *routes: Route, pace: FramePace | None = None, **limits: int) -> None:
         ours, self.channel = channel_pair()
         self.records: list[ConnectionRecord] = []
         self.faults: list[str] = []
@@ -130,6 +131,7 @@ class Runtime:
             limits=RunLimits(**limits),
             on_connection=self.records.append,
             ids={"execution_id": "e1"},
+            pace=pace,
         )
         self.is_over = False  # its keepalive has run out
         self.gate.start(
@@ -213,9 +215,9 @@ class Runtime:
 
 
 @contextlib.contextmanager
-def a_runtime(*routes: Route, **limits: int) -> Iterator[Runtime]:
+def a_runtime(*routes: Route, pace: FramePace | None = None, **limits: int) -> Iterator[Runtime]:
     """Hold the far end of a gate."""
-    runtime = Runtime(*routes, **limits)
+    runtime = Runtime(*routes, pace=pace, **limits)
     try:
         yield runtime
     finally:

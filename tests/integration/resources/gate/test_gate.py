@@ -14,6 +14,7 @@ from pytest_django import Settings
 from isolane.gate.frames import CHUNK, WINDOW, FrameKind, GateFrame
 from resources.gate import gate as gate_module
 from resources.gate import open_connections
+from resources.gate.pace import FramePace
 from resources.gate.record import ConnectionReason
 from tests.integration.resources.gate.remote import (
     SECONDS,
@@ -295,6 +296,22 @@ def test_a_connection_that_waits_for_its_turn_is_not_idle(
         wait_for(lambda: runtime.reasons, "the first one to be idle")
         wait_for(lambda: runtime.bytes_of(2) == b"hello", "the second one is served")
         assert runtime.reasons == [ConnectionReason.IDLE]
+
+
+def test_runs_of_one_tenant_have_one_pace(remote: Remote) -> None:
+    """Else many runs would send what one of them may not."""
+    pace = FramePace(time.monotonic())
+    with a_runtime(a_route(remote.port), pace=pace) as runtime:
+        runtime.dial(1, b"x")
+        wait_for(lambda: runtime.bytes_of(1), "it is served")
+        assert pace.pause(0, 0, time.monotonic()) == 0
+        pace.pause(15_000, 0, time.monotonic())  # by another run of the tenant
+        runtime.send(GateFrame(DATA, 1, 0, b"y"))
+        began = time.monotonic()
+        wait_for(lambda: runtime.bytes_of(1) == b"xy", "what was read before is served")
+        runtime.send(GateFrame(DATA, 1, 0, b"z"))
+        wait_for(lambda: runtime.bytes_of(1) == b"xyz", "it is served again")
+        assert time.monotonic() - began > 0.5
 
 
 def test_a_run_carries_no_more_than_its_limit() -> None:

@@ -14,10 +14,12 @@ import pytest
 
 from resources.gate.brokers import streams as streams_module
 from resources.gate.brokers import tls_handshake
+from resources.gate.brokers.http import HttpBroker
+from resources.gate.brokers.http_login import HttpLogin
 from resources.gate.brokers.loop_turns import LoopTurns
 from resources.gate.brokers.remote_stream import RemoteStream
 from resources.gate.brokers.share import Share
-from resources.gate.brokers.streams import opened
+from resources.gate.brokers.streams import Proof, opened, tls_context
 from resources.gate.brokers.tls_handshake import BYTES_MAX, TlsClient, TlsSession
 from resources.gate.brokers.tls_transport import TlsTransport
 from resources.gate.brokers.transport import open_transport
@@ -355,6 +357,18 @@ def test_no_more_is_read_while_a_piece_waits_for_its_turn(authority: TestAuthori
 
     with Ends(authority, serve) as ends:
         run(read(ends))
+
+
+def test_no_server_chooses_how_long_a_key_exchange_takes(authority: TestAuthority) -> None:
+    login = HttpLogin(
+        scheme="https", host=HOST, port=443, header="Authorization", value="x", ca=authority.pem
+    )
+    ours = HttpBroker(login, Share())._tls
+    assert ours is not None
+    for context in (ours.context, tls_context(Proof.NAME, authority.pem)):
+        names = {one["name"] for one in context.get_ciphers()}
+        assert {name for name in names if name.startswith("DHE-")} == set()
+        assert names >= {"TLS_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"}
 
 
 def test_tiny_records_are_decrypted_in_small_pieces_and_counted_whole(

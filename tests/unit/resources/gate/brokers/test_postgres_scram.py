@@ -7,7 +7,7 @@ from tests.scram_server import ScramServer
 
 
 def exchange(password: str, *, binding: bytes = b"", is_plus: bool = False) -> ScramExchange:
-    return ScramExchange(password, nonce="client", binding=binding, is_plus=is_plus)
+    return ScramExchange(prepared(password), nonce="client", binding=binding, is_plus=is_plus)
 
 
 @pytest.mark.parametrize(

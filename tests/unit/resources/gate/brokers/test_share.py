@@ -102,7 +102,7 @@ def test_runs_of_one_tenant_have_its_turns_and_its_thread_together(slow: Slow) -
 
 def test_a_run_with_much_work_delays_another_one_of_its_tenant_by_one_piece() -> None:
     async def take() -> list[str]:
-        busy, other = share_of(1), share_of(1)
+        busy, other = share_of(3), share_of(3)
         done: list[str] = []
 
         async def work(share: Share, name: str) -> None:
