@@ -26,11 +26,11 @@ from isolane.gate.multiplexer import Multiplexer
 from isolane.limits import RunLimits
 from isolane.protocol import ProtocolError
 from isolane.text import storable
+from resources.gate.brokers.share import Share
 from resources.gate.connection_log import MAX_REFUSALS
 from resources.gate.dialing import dial
 from resources.gate.loop import gate_loop
 from resources.gate.open_connections import OpenConnections
-from resources.gate.pace import FramePace
 from resources.gate.plan import GatePlan, Route
 from resources.gate.record import REFUSALS, ConnectionEnded, ConnectionReason, ConnectionRecord
 from resources.gate.tunnel import tunnel
@@ -74,9 +74,9 @@ class Gate:
         limits: RunLimits,
         on_connection: OnConnection,
         ids: Mapping[str, object],
-        pace: FramePace | None = None,
+        share: Share,
     ) -> None:
-        """`ids`: of the run, for log lines; `pace`: of its tenant, else of the run alone."""
+        """`ids`: of the run, for log lines."""
         self.fault = ""  # in words, of a runtime that broke the protocol
         self._ids = ids
         self._plan = plan
@@ -93,7 +93,7 @@ class Gate:
         self._refused = 0
         self._logged = 0
         self._bytes_left = math.inf if limits.network_mb is None else limits.network_mb * _MB
-        self._pace = pace or FramePace(time.monotonic())
+        self._share = share  # kept: its tenant's part lives as long as a run of the tenant has it
 
     @property
     def has_routes(self) -> bool:
@@ -154,7 +154,7 @@ class Gate:
             on_frame=self._accept,
             on_end=self._ended,
             on_bytes=self._count,
-            pause=lambda frames, size: self._pace.pause(frames, size, time.monotonic()),
+            pause=lambda frames, size: self._share.pace.pause(frames, size, time.monotonic()),
             urgent_most=_URGENT_MOST,
             is_over=self._is_over,
         )
@@ -203,7 +203,7 @@ class Gate:
             case FrameKind.FLUSHED:
                 self._is_flushed.set()
             case FrameKind.REFUSED_NAME:
-                self._pace.charge_dial()
+                self._share.pace.charge_dial()
                 self._refuse(bytes(frame.data).decode("utf-8", "replace"))
             case FrameKind.DIAL:
                 self._take(frame.connection, frame.number)
@@ -238,7 +238,7 @@ class Gate:
         assert self._multiplexer is not None  # noqa: S101 - it has called this
         if len(self._multiplexer.connections) >= _UNFINISHED_MOST:
             raise ProtocolError("DIAL: connections that were reset are not ended")
-        self._pace.charge_dial()
+        self._share.pace.charge_dial()
         self._last_number = number
         dialled = _Dialled(self._plan.routes[route], self._multiplexer.open(number))
         if self._bytes_left < 0:

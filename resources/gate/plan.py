@@ -54,7 +54,7 @@ class GatePlan(NamedTuple):
 def plan_gate(grants: Sequence[Grant], share: Share) -> GatePlan:
     """Plan the gate for the grants of a placement; those of one definition have one route.
 
-    `share`: of the tenant, for its brokers.
+    `share`: of the run, for its brokers.
     """
     routes: list[Route] = []
     numbers: dict[str, int] = {}  # of the routes, by definition

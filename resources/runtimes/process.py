@@ -144,7 +144,7 @@ class ProcessBackend(RuntimeBackend):
                 "tenant_id": identity.tenant,
                 "epoch": placement.epoch,
             }
-            gate = Gate(plan, limits=limits, on_connection=on_connection, ids=ids, pace=share.pace)
+            gate = Gate(plan, limits=limits, on_connection=on_connection, ids=ids, share=share)
             types = {grant.type for grant in plan.grants}
             child = self._begin(limits, slot=slot, gate=gate, types=types)
         except BaseException:

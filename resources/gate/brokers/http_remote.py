@@ -100,9 +100,8 @@ class HttpRemote:
                 if self._stream:
                     self._stream.note_body(len(part))
                 yield part
-                await (
-                    self._share.turns.wait()
-                )  # parts may be many and small, and nothing else waits for them
+                # Parts may be many and small, and nothing else waits for them.
+                await self._share.turns.wait()
         except _BROKEN as error:
             raise ConnectionEnded(
                 ConnectionReason.SERVER_RESET,

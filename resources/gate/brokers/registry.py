@@ -18,7 +18,7 @@ BROKERED = "brokered"
 def broker_of(grant: Grant, share: Share) -> Broker | None:
     """Return the broker that logs in for this grant; none if its secrets are for the run, or it has none.
 
-    `share`: of the run's tenant.
+    `share`: of the run.
     """
     make = _BROKERS.get(grant.type)
     if make is None or grant.config.get("credentials", BROKERED) != BROKERED:

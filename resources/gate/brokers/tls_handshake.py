@@ -27,7 +27,7 @@ class TlsClient:
 
     context: ssl.SSLContext
     host: str  # in the server's certificate
-    share: Share  # of the tenant
+    share: Share  # of the run
 
 
 class TlsSession(NamedTuple):

@@ -22,8 +22,8 @@ from isolane.gate.frames import (
 from isolane.gate.routes import RouteTable
 from isolane.limits import RunLimits
 from resources.gate.brokers.base import Broker
+from resources.gate.brokers.share import Share
 from resources.gate.gate import Gate
-from resources.gate.pace import FramePace
 from resources.gate.plan import GatePlan, Route
 from resources.gate.record import ConnectionReason, ConnectionRecord
 from tests.waiting import wait_for
@@ -122,7 +122,7 @@ def a_route(port: int, *, host: str = "api.example.com", **changes: Any) -> Rout
 class Runtime:
     """The far end, in the test's hands, of a real gate."""
 
-    def __init__(self, *routes: Route, pace: FramePace | None = None, **limits: int) -> None:
+    def __init__(self, *routes: Route, share: Share | None = None, **limits: int) -> None:
         ours, self.channel = channel_pair()
         self.records: list[ConnectionRecord] = []
         self.faults: list[str] = []
@@ -131,7 +131,7 @@ class Runtime:
             limits=RunLimits(**limits),
             on_connection=self.records.append,
             ids={"execution_id": "e1"},
-            pace=pace,
+            share=share or Share(),
         )
         self.is_over = False  # its keepalive has run out
         self.gate.start(
@@ -215,9 +215,9 @@ class Runtime:
 
 
 @contextlib.contextmanager
-def a_runtime(*routes: Route, pace: FramePace | None = None, **limits: int) -> Iterator[Runtime]:
+def a_runtime(*routes: Route, share: Share | None = None, **limits: int) -> Iterator[Runtime]:
     """Hold the far end of a gate."""
-    runtime = Runtime(*routes, pace=pace, **limits)
+    runtime = Runtime(*routes, share=share, **limits)
     try:
         yield runtime
     finally:

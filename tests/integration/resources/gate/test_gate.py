@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import logging
 import socket
 import struct
@@ -14,7 +15,7 @@ from pytest_django import Settings
 from isolane.gate.frames import CHUNK, WINDOW, FrameKind, GateFrame
 from resources.gate import gate as gate_module
 from resources.gate import open_connections
-from resources.gate.pace import FramePace
+from resources.gate.brokers.share import share_of
 from resources.gate.record import ConnectionReason
 from tests.integration.resources.gate.remote import (
     SECONDS,
@@ -299,9 +300,10 @@ def test_a_connection_that_waits_for_its_turn_is_not_idle(
 
 
 def test_runs_of_one_tenant_have_one_pace(remote: Remote) -> None:
-    """Else many runs would send what one of them may not."""
-    pace = FramePace(time.monotonic())
-    with a_runtime(a_route(remote.port), pace=pace) as runtime:
+    """Else many runs would send what one of them may not; also those without a broker."""
+    with a_runtime(a_route(remote.port), share=share_of(7)) as runtime:
+        gc.collect()
+        pace = share_of(7).pace  # of another run, while nothing but the gate has the tenant's share
         runtime.dial(1, b"x")
         wait_for(lambda: runtime.bytes_of(1), "it is served")
         assert pace.pause(0, 0, time.monotonic()) == 0

@@ -137,7 +137,7 @@ def test_credit_that_nobody_used_and_floods_cost_only_the_runtime_time(remote: R
 
 def test_a_flood_of_names_is_recorded_in_part(runtime: Runtime) -> None:
     names = [GateFrame(FrameKind.REFUSED_NAME, data=b"\xff%d" % number) for number in range(1200)]
-    runtime.gate._pace.pause = lambda *_: 0.0  # type: ignore[method-assign]  # as if time passed
+    runtime.gate._share.pace.pause = lambda *_: 0.0  # type: ignore[method-assign]  # as if time passed
     runtime.send(*names, GateFrame(FrameKind.LISTENING))
     assert runtime.gate.wait_until_open(SECONDS)
     assert len(runtime.records) == 1000
