@@ -1,123 +1,35 @@
-"""resources.gate.brokers.transport, tls_handshake and tls_transport, over a pair of sockets."""
+"""resources.gate.brokers.tls_transport, over a pair of sockets."""
 
 import asyncio
-import contextlib
 import os
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import httpcore
 import pytest
 
 from resources.gate.brokers import streams as streams_module
-from resources.gate.brokers import tls_handshake
-from resources.gate.brokers.http import HttpBroker
-from resources.gate.brokers.http_login import HttpLogin
 from resources.gate.brokers.loop_turns import LoopTurns
 from resources.gate.brokers.remote_stream import RemoteStream
 from resources.gate.brokers.share import Share
-from resources.gate.brokers.streams import Proof, opened, tls_context
-from resources.gate.brokers.tls_handshake import BYTES_MAX, TlsClient, TlsSession
+from resources.gate.brokers.streams import opened
+from resources.gate.brokers.tls_handshake import TlsSession
 from resources.gate.brokers.tls_transport import TlsTransport
 from resources.gate.brokers.transport import open_transport
-from tests.integration.resources.gate.brokers.tls_peer import TlsPeer, stale_descriptors
+from tests.integration.resources.gate.brokers.tls_ends import (
+    MB,
+    Ends,
+    Notes,
+    run,
+    stalled,
+    uncounted,
+    wait_until_over,
+)
+from tests.integration.resources.gate.brokers.tls_peer import TlsPeer
 from tests.tls_certificates import TestAuthority
-
-HOST = "db.example.com"
-
-
-def uncounted(_: int) -> None:
-    """Count nothing."""
-
-
-MB = 1024 * 1024
-Serve = Callable[[TlsPeer], object]
-
-
-class Notes(asyncio.Protocol):
-    """Notes what it is told."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.ends: list[str] = []
-        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    def data_received(self, data: bytes) -> None:
-        self.sizes.append(len(data))
-
-    def eof_received(self) -> None:
-        self.ends.append("eof")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.ends.append("lost")
-        self.lost.set_result(exc)
-
-
-class Ends:
-    """The two ends of a connection: a socket for the gate, and a server in a thread."""
-
-    def __init__(self, authority: TestAuthority, serve: Serve, *, tickets: int = 2) -> None:
-        self.ours, self._theirs = socket.socketpair()
-        self.tls = TlsClient(
-            context=ssl.create_default_context(cadata=authority.pem), host=HOST, share=Share()
-        )
-        context = authority.issue(HOST).server_context()
-        context.num_tickets = tickets
-        self._peer = TlsPeer(self._theirs, context)
-        self._theirs.settimeout(10)
-        self.is_over = threading.Event()  # the test
-        self.error: Exception | None = None
-        self._serve = serve
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Ends":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_over.set()
-        self._thread.join()
-        self._theirs.close()
-        assert self.ours.fileno() == -1, "the gate has kept the socket"
-
-    def _run(self) -> None:
-        try:
-            self._peer.shake_hands()
-            self._serve(self._peer)
-        except Exception as error:  # noqa: BLE001 - the test judges it
-            self.error = error
-
-    @contextlib.asynccontextmanager
-    async def transport(self, protocol: asyncio.Protocol) -> AsyncIterator[asyncio.Transport]:
-        """Open the gate's end; at the end it must have gone by itself."""
-        transport = await open_transport(
-            self.ours, protocol, self.tls, charge=uncounted, close_seconds=0.3
-        )
-        yield transport
-        async with asyncio.timeout(5):
-            while self.ours.fileno() >= 0:
-                await asyncio.sleep(0.005)
-        assert stale_descriptors(asyncio.get_running_loop()) == []
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run it; an error in a callback is one of the test."""
-    errors: list[Any] = []
-
-    async def watched() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, said: errors.append(said))
-        async with asyncio.timeout(20):
-            await work
-
-    asyncio.run(watched())
-    assert errors == []
-
-
-def wait_until_over(ends: Callable[[], Ends]) -> Serve:
-    return lambda _: ends().is_over.wait(10)
 
 
 # --- data and ends
@@ -247,10 +159,7 @@ def test_a_server_waits_while_nobody_reads(authority: TestAuthority) -> None:
 
     async def wait(ends: Ends) -> None:
         async with opened(ends.ours, ends.tls, uncounted) as (reader, _):
-            before = -1
-            while sent != before:
-                before = sent
-                await asyncio.sleep(0.2)
+            await stalled(lambda: sent)
             assert sent < 3 * MB
             got = 0
             while piece := await reader.read(64 * 1024):
@@ -277,10 +186,7 @@ def test_nothing_comes_while_reading_is_paused(authority: TestAuthority) -> None
         async with ends.transport(notes) as transport:
             transport.pause_reading()
             transport.write(b"begin")
-            before = -1
-            while sent != before:
-                before = sent
-                await asyncio.sleep(0.2)
+            await stalled(lambda: sent)
             assert (notes.sizes, sent < 2 * MB) == ([], True)
             transport.resume_reading()
             await notes.lost
@@ -345,10 +251,7 @@ def test_no_more_is_read_while_a_piece_waits_for_its_turn(authority: TestAuthori
         notes, turns = Notes(), Withheld()
         ends.tls.share.turns = turns
         await open_transport(ends.ours, notes, ends.tls, charge=uncounted, close_seconds=1)
-        before = -1
-        while sent != before:
-            before = sent
-            await asyncio.sleep(0.2)
+        await stalled(lambda: sent)
         assert (len(turns.withheld), notes.sizes) == (1, [])
         assert sent < 3 * MB
         turns.give()
@@ -357,18 +260,6 @@ def test_no_more_is_read_while_a_piece_waits_for_its_turn(authority: TestAuthori
 
     with Ends(authority, serve) as ends:
         run(read(ends))
-
-
-def test_no_server_chooses_how_long_a_key_exchange_takes(authority: TestAuthority) -> None:
-    login = HttpLogin(
-        scheme="https", host=HOST, port=443, header="Authorization", value="x", ca=authority.pem
-    )
-    ours = HttpBroker(login, Share())._tls
-    assert ours is not None
-    for context in (ours.context, tls_context(Proof.NAME, authority.pem)):
-        names = {one["name"] for one in context.get_ciphers()}
-        assert {name for name in names if name.startswith("DHE-")} == set()
-        assert names >= {"TLS_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"}
 
 
 def test_tiny_records_are_decrypted_in_small_pieces_and_counted_whole(
@@ -505,102 +396,3 @@ def test_a_stream_of_http_closes_at_once(authority: TestAuthority, has_unsent: b
 
     with Ends(authority, wait_until_over(lambda: ends)) as ends:
         run(leave(ends))
-
-
-# --- handshake
-def test_a_handshake_has_few_bytes(authority: TestAuthority, tmp_path: Any) -> None:
-    certificate = authority.issue(HOST)
-    chain = tmp_path / "chain.pem"
-    own = certificate.certfile.read_bytes()
-    chain.write_bytes(own * (BYTES_MAX // len(ssl.PEM_cert_to_DER_cert(own.decode())) + 1))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(chain, certificate.keyfile)
-
-    async def shake(ends: Ends) -> None:
-        with pytest.raises(ssl.SSLError) as raised:
-            await open_transport(ends.ours, Notes(), ends.tls, charge=uncounted, close_seconds=1)
-        assert raised.value.reason == "EXCESSIVE_MESSAGE_SIZE"
-        assert f"more than {BYTES_MAX // 1024} KiB" in str(raised.value)
-
-    with Ends(authority, lambda _: None) as ends:
-        ends._peer._tls.context = context
-        run(shake(ends))
-
-
-def test_a_server_that_leaves_during_the_handshake_is_an_error(
-    authority: TestAuthority, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def shake(ends: Ends) -> None:
-        with pytest.raises(ConnectionResetError, match="during the handshake"):
-            await open_transport(ends.ours, Notes(), ends.tls, charge=uncounted, close_seconds=1)
-
-    def leave() -> None:
-        peer.sock.recv(10)
-        peer.sock.shutdown(socket.SHUT_WR)
-
-    ends = Ends(authority, lambda _: None)
-    peer = ends._peer
-    monkeypatch.setattr(peer, "shake_hands", leave)
-    with ends:
-        run(shake(ends))
-
-
-def test_the_server_is_told_why_it_is_not_trusted(
-    authority: TestAuthority, other_authority: TestAuthority
-) -> None:
-    async def shake(ends: Ends) -> None:
-        with pytest.raises(ssl.SSLCertVerificationError):
-            await open_transport(ends.ours, Notes(), tls, charge=uncounted, close_seconds=1)
-
-    context = ssl.create_default_context(cadata=other_authority.pem)
-    tls = TlsClient(context=context, host=HOST, share=Share())
-    with Ends(authority, lambda _: None) as ends:
-        run(shake(ends))
-    assert "UNKNOWN_CA" in str(ends.error)
-
-
-def test_a_handshake_that_is_given_up_in_a_thread_leaves_nothing(
-    authority: TestAuthority, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_verifying, may_go_on = threading.Event(), threading.Event()
-
-    def step(tls: ssl.SSLObject) -> bool:
-        is_verifying.set()
-        return may_go_on.wait(10) and before(tls)
-
-    async def give_up(ends: Ends) -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await open_transport(
-                    ends.ours, Notes(), ends.tls, charge=uncounted, close_seconds=1
-                )
-        assert is_verifying.is_set()
-        assert (ends.ours.fileno(), stale_descriptors(asyncio.get_running_loop())) == (-1, [])
-        may_go_on.set()
-        assert await ends.tls.share.in_thread(lambda: 7) == 7
-
-    before = tls_handshake._step
-    monkeypatch.setattr(tls_handshake, "_step", step)
-    with Ends(authority, lambda _: None) as ends:
-        run(give_up(ends))
-
-
-@pytest.mark.parametrize("turns", range(1, 5))
-def test_an_opening_that_is_cancelled_leaves_nothing(authority: TestAuthority, turns: int) -> None:
-    async def cancel() -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            opening = asyncio.create_task(
-                open_transport(ours, Notes(), None, charge=uncounted, close_seconds=1)
-            )
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            if opening.cancel():
-                with pytest.raises(asyncio.CancelledError):
-                    await opening
-            else:
-                opening.result().abort()
-            await asyncio.sleep(0.01)
-            assert (ours.fileno(), stale_descriptors(asyncio.get_running_loop())) == (-1, [])
-
-    run(cancel())
